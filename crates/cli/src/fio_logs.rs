@@ -17,7 +17,7 @@ impl Logs {
     /// The number in a name is that of the job's first thread among all threads, from 1, as in fio,
     /// which writes a log for each thread. A log that gpuio wrote and nothing changed is replaced,
     /// as fio does.
-    pub(crate) fn open(plan: &Plan) -> Result<Logs, Failure> {
+    pub(crate) fn open(plan: &Plan, quiet: bool) -> Result<Logs, Failure> {
         let mut all = Vec::new();
         let mut next = 1;
         for (at, job) in plan.jobs.iter().enumerate() {
@@ -37,39 +37,42 @@ impl Logs {
                 all.push((at, log, Output::begin(flag, &path, Replace::Always)?));
             }
         }
+        let differences = other_than_fio(plan);
+        if !quiet && !differences.is_empty() {
+            message!("note: logs as of fio, with differences: {differences}");
+        }
         Ok(Logs(all))
     }
 
-    /// Writes them, and says to the user which they are and what is not in them.
+    /// Writes them, and says to the user which they are.
     pub(crate) fn write(self, record: &Record, quiet: bool) -> Result<(), Failure> {
         let mut written = Vec::new();
-        let mut latencies = false;
         for (at, log, output) in self.0 {
             let (Some(plan), Some(result)) = (record.plan.jobs.get(at), record.jobs.get(at)) else {
                 continue;
             };
             let path = output.save_text("the log", &render(plan, result, log))?;
             written.push(path.display().to_string());
-            latencies |= log == Log::Latency;
         }
         if !written.is_empty() && !quiet {
-            message!("Logs as of fio: {}{}", written.join(", "), other_than_fio(record, latencies));
+            message!("Logs as of fio: {}", written.join(", "));
         }
         Ok(())
     }
 }
 
 /// Differences from the logs that fio writes of these jobs.
-fn other_than_fio(record: &Record, latencies: bool) -> String {
-    let logs = || record.plan.jobs.iter().filter_map(|job| Some((job, job.logs.as_ref()?)));
+fn other_than_fio(plan: &Plan) -> String {
+    let logs = || plan.jobs.iter().filter_map(|job| Some((job, job.logs.as_ref()?)));
+    let latencies = logs().any(|(_, logs)| logs.lat.is_some());
     let means = logs().any(|(_, logs)| logs.line_ns.is_none());
     let threads = logs().any(|(job, _)| job.threads > 1);
-    let time = format_duration_ns(record.plan.interval_ns);
+    let time = format_duration_ns(plan.interval_ns);
     let parts = [
         (means, format!("a line is a mean of {time}, in fio without log_avg_msec each I/O")),
         (threads, "a log is of all threads of a job, in fio of each".to_owned()),
         (latencies, "lat is the whole latency, and fio's slat and clat are not written".to_owned()),
     ];
     let parts: Vec<String> = parts.into_iter().filter(|it| it.0).map(|it| it.1).collect();
-    if parts.is_empty() { String::new() } else { format!("\n  Differences: {}", parts.join("; ")) }
+    parts.join("; ")
 }

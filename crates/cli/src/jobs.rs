@@ -18,10 +18,47 @@ use crate::ranks::Place;
 
 /// Sets every flag on a job, as the key of the same name in a job file would, with `{rank}`,
 /// `{local_rank}` and `{host}` in values; `--gpu local` is the GPU of the local rank.
-pub(crate) fn override_at(job: &mut JobSpec, keys: &[Given], place: &Place) -> Result<(), Failure> {
-    keys.iter().try_for_each(|Given { key, value, flag, .. }| {
+pub(crate) fn override_at<'a>(
+    job: &mut JobSpec,
+    keys: impl IntoIterator<Item = &'a Given>,
+    place: &Place,
+) -> Result<(), Failure> {
+    keys.into_iter().try_for_each(|Given { key, value, flag, .. }| {
         set(job, key, &place.fill(&local_gpu(key, value)), flag)
     })
+}
+
+/// The jobs that flags alone describe. As in fio, each of several `--name` begins a job, and flags
+/// before the first are for all.
+pub(crate) fn of_flags(keys: &[Given], place: &Place) -> Result<Vec<JobSpec>, Failure> {
+    let begins = |given: &Given| given.flag == NAME;
+    let several = keys.iter().filter(|given| begins(given)).count() > 1;
+    let first = keys.iter().position(begins).filter(|_| several);
+    let (all, own) = keys.split_at(first.unwrap_or(0));
+    let parts: Vec<&[Given]> = match several {
+        true => own.chunk_by(|_, next| !begins(next)).collect(),
+        false => vec![own],
+    };
+    let job = |part: &[Given]| {
+        let mut job = JobSpec::new("job");
+        override_at(&mut job, all.iter().chain(part), place)?;
+        spec::speak_fio(&mut job);
+        Ok(job)
+    };
+    parts.into_iter().map(job).collect()
+}
+
+/// The flag that begins a job.
+const NAME: &str = "--name";
+
+/// Refuses several jobs by flags where there may be one.
+pub(crate) fn one_job(keys: &[Given]) -> Result<(), Failure> {
+    match keys.iter().filter(|given| given.flag == NAME).count() {
+        0 | 1 => Ok(()),
+        jobs => Err(Failure::Usage(format!(
+            "{NAME} begins a job, and here are {jobs}; a sweep needs one job, whose keys it varies"
+        ))),
+    }
 }
 
 /// The value of a flag; `local` as a GPU is that of the local rank.

@@ -79,7 +79,7 @@ impl Sink {
         let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
         let path = PathBuf::from(format!("gpuio-bench-{now}.json"));
         let row = find("json")?;
-        let file = match Output::begin("-o", &path, Replace::No) {
+        let file = match Output::begin("its file", &path, Replace::No) {
             Ok(output) => Some((output, row)),
             Err(failure) => {
                 message!("note: the record of this run is not saved: {failure}");

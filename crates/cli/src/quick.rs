@@ -14,8 +14,8 @@ use gpuio_host::answers::answers;
 use gpuio_job::plan::{QuickSize, TargetLookup, quick_spec};
 use gpuio_job::spec::Spec;
 use gpuio_load::live_targets::LiveTargets;
-use gpuio_record::Record;
 use gpuio_record::facts::HostFacts;
+use gpuio_record::{Record, TargetPlan};
 use gpuio_report::format::summary::{data_files as data_files_line, fastest_path};
 
 use crate::args::Bench;
@@ -127,9 +127,20 @@ fn removal(record: &Record) -> Option<String> {
     few.then(|| ShellLine::new("rm").files(files.iter().map(|file| &file.path)).to_string())
 }
 
-/// Where the data files of a run stay, and what removes them.
+/// Where the data files of a run lie now, and what removes them.
 pub(crate) fn data_files(record: &Record) -> Option<String> {
-    let line = data_files_line(record)?;
+    let found = |target: &TargetPlan| std::fs::metadata(&target.path).ok().map(|it| it.len());
+    data_files_found(record, found)
+}
+
+fn data_files_found(record: &Record, found: impl Fn(&TargetPlan) -> Option<u64>) -> Option<String> {
+    let mut record = record.clone();
+    for job in &mut record.plan.jobs {
+        job.targets.retain(|target| found(target).is_some());
+    }
+    let record = &record;
+    let bytes = record.plan.files_that_stay().into_iter().filter_map(found).sum();
+    let line = data_files_line(record, bytes)?;
     Some(match removal(record) {
         Some(remove) => {
             format!("{line}. The next run there uses them again. To remove them:\n  {remove}\n")
@@ -209,16 +220,17 @@ mod tests {
         assert!(shown(true).contains(r"  rm 'd/it'\''s' "), "{}", shown(true));
         assert!(!shown(false).contains("rm "), "{}", shown(false));
         // Runs with other outputs say the same once.
-        assert_eq!(data_files(&record), None, "nothing is kept");
+        let found = |record: &Record| data_files_found(record, |_| Some(3 * MIB));
+        assert_eq!(found(&record), None, "nothing is kept");
         record.plan.jobs.iter_mut().for_each(|job| job.keep = true);
-        let said = data_files(&record).unwrap();
-        assert!(said.starts_with("Data files: 1 file with "), "{said}");
+        assert_eq!(data_files(&record), None, "nothing is there");
+        let said = found(&record).unwrap();
+        assert!(said.starts_with("Data files: 1 file with 3.00 MiB"), "{said}");
         assert!(said.contains(" stays in d. ") && said.ends_with("  rm 'd/it'\\''s'\n"), "{said}");
         let target = record.plan.jobs[0].targets[0].clone();
-        record.plan.jobs[0].targets = (0..9)
-            .map(|nth| gpuio_record::TargetPlan { path: format!("d/{nth}"), ..target.clone() })
-            .collect();
-        let said = data_files(&record).unwrap();
+        record.plan.jobs[0].targets =
+            (0..9).map(|nth| TargetPlan { path: format!("d/{nth}"), ..target.clone() }).collect();
+        let said = found(&record).unwrap();
         assert!(!said.contains("rm ") && said.contains(".gpuio-files.json"), "{said}");
     }
 

@@ -19,3 +19,8 @@ pub(crate) fn width() -> u16 {
     let own = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| columns);
     given.or_else(own).filter(|&columns| columns > 0).map_or(PLAIN, |columns: u16| columns.max(60))
 }
+
+/// The same of pages whose lines stay whole where no terminal is: programs search them.
+pub(crate) fn width_or_whole() -> u16 {
+    if std::io::stdout().is_terminal() { width() } else { u16::MAX }
+}

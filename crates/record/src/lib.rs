@@ -70,9 +70,9 @@ pub use replay::{
 };
 pub use result::{
     ActualEngine, CacheReading, ContentDigest, DrawnSizes, EndedHow, FanOutResult, FileLegCounters,
-    FlushResult, GpuResult, InitiatedResult, IoFailure, JobResult, LibraryBytes, LibraryResult,
-    NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, Tool,
-    ViaResult, WorkerResult,
+    FlushResult, GpuResult, InitiatedResult, InjectedFaults, IoFailure, JobResult, LibraryBytes,
+    LibraryResult, NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall,
+    StorageReading, Tool, ViaResult, WorkerResult,
 };
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use stop::{BytesOf, Stop};

@@ -417,6 +417,35 @@ pub struct FileLegCounters {
     pub short_ios: u64,
     /// I/Os that failed.
     pub faults: u64,
+    /// Faults that `inject` made.
+    #[serde(default)]
+    pub injected: InjectedFaults,
+}
+
+/// Faults that were made on purpose, by the words of `inject`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InjectedFaults {
+    /// I/Os that ended with EIO.
+    pub eio: u64,
+    /// Writes that ended with ENOSPC.
+    pub enospc: u64,
+    /// Writes that were reported as done and not made.
+    pub lost: u64,
+    /// Transfers that were cut.
+    pub short: u64,
+    /// I/Os that came back late.
+    pub delay: u64,
+}
+
+impl InjectedFaults {
+    /// Each kind that was made, with its count: `short 53, delay 102`; empty where none was.
+    pub fn words(&self) -> String {
+        let Self { eio, enospc, lost, short, delay } = *self;
+        let all =
+            [("eio", eio), ("enospc", enospc), ("lost", lost), ("short", short), ("delay", delay)];
+        let made = all.iter().filter(|(_, count)| *count > 0);
+        made.map(|(kind, count)| format!("{kind} {count}")).collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Page cache and storage traffic around a job: from the first I/O of its group to the last, ramps
@@ -460,6 +489,10 @@ pub struct StorageReading {
     pub writes: u64,
     /// Bytes written.
     pub write_bytes: u64,
+    /// Flushes of its cache, which the kernel counts as writes of no bytes unless a write with
+    /// bytes asked for it; `null` where it does not count them.
+    #[serde(default)]
+    pub flushes: Option<u64>,
     /// Whether it, or a member of the array, has a volatile write cache
     /// ([`BlockFacts::volatile_cache`](crate::facts::BlockFacts::volatile_cache)); `null` where
     /// the kernel does not report it.

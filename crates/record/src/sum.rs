@@ -2,7 +2,9 @@
 
 use std::ops::AddAssign;
 
-use crate::{FileLegCounters, LibraryBytes, LibraryResult, SegmentBytes, ViaResult};
+use crate::{
+    FileLegCounters, InjectedFaults, LibraryBytes, LibraryResult, SegmentBytes, ViaResult,
+};
 
 impl AddAssign for FileLegCounters {
     fn add_assign(&mut self, other: Self) {
@@ -12,6 +14,17 @@ impl AddAssign for FileLegCounters {
         self.write_bytes += other.write_bytes;
         self.short_ios += other.short_ios;
         self.faults += other.faults;
+        self.injected += other.injected;
+    }
+}
+
+impl AddAssign for InjectedFaults {
+    fn add_assign(&mut self, other: Self) {
+        self.eio += other.eio;
+        self.enospc += other.enospc;
+        self.lost += other.lost;
+        self.short += other.short;
+        self.delay += other.delay;
     }
 }
 

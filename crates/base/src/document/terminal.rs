@@ -288,14 +288,15 @@ fn draw(lines: &[Vec<String>], table: &Table, gap: usize) -> String {
 }
 
 /// Splits a name into lines of at most `width` characters, at separators if that leaves lines at
-/// least half full.
+/// least half full, and else at a blank.
 fn in_lines(name: &str, width: usize) -> String {
     let mut rest: Vec<char> = name.chars().collect();
     let mut lines: Vec<String> = Vec::new();
     while rest.len() > width {
         let parts = |c: &char| matches!(c, '-' | '_' | '.' | ',' | ' ' | '/');
         let after = rest[..width].iter().rposition(parts).map(|at_column| at_column + 1);
-        let end = after.filter(|end| *end >= width / 2).unwrap_or(width);
+        let blank = rest[..width].iter().rposition(|c| *c == ' ').map(|at_column| at_column + 1);
+        let end = after.filter(|end| *end >= width / 2).or(blank).unwrap_or(width);
         let tail = rest.split_off(end);
         lines.push(rest.into_iter().collect());
         rest = tail;
@@ -385,6 +386,7 @@ mod tests {
     fn names_break_after_signs_and_nothing_is_lost() {
         assert_eq!(in_lines("buffered-writes", 14), "buffered-\nwrites");
         assert_eq!(in_lines("short", 10), "short");
+        assert_eq!(in_lines("job (partial)", 11), "job \n(partial)");
         assert_eq!(in_lines("a-verylongname", 10), "a-verylong\nname");
         let long = "ééééé_ééééé-a-name-that-goes-on";
         for width in 1..40 {

@@ -222,16 +222,25 @@ pub(super) fn parsed(verb: Command) -> Command {
         .map(|(key, flag)| (id(&key.long(flag)), (key, flag)))
         .collect();
     let every = LOADS.contains(&name.as_str());
-    let mut taken: BTreeSet<String> =
-        verb.get_arguments().flat_map(spellings).map(str::to_owned).collect();
+    let listed = |arg: &Arg| rows.get(arg.get_id().as_str()).copied();
+    let kept = |arg: &&Arg, name: &&str| listed(arg).is_none_or(|(key, _)| is_of(key, name));
+    let names = verb.get_arguments().flat_map(|arg| {
+        spellings(arg).into_iter().filter(move |name| kept(&arg, name)).map(str::to_owned)
+    });
+    let mut taken: BTreeSet<String> = names.collect();
     let mut free = |names: &mut dyn Iterator<Item = String>| -> Vec<String> {
         let forms = names.flat_map(|name| [name.replace('_', "-"), name.replace('-', "_")]);
         forms.filter(|form| taken.insert(form.clone())).collect()
     };
     let verb = verb.mut_args(|mut arg| {
         let row = rows.get(arg.get_id().as_str());
-        if let Some((_, flag)) = row {
+        if let Some((key, flag)) = row {
             arg = arg.action(ArgAction::Append);
+            if every {
+                // Another tool's word stays that word, which says whose defaults are meant.
+                let own = flag.aliases.iter().filter(|alias| is_of(key, alias));
+                arg = arg.visible_alias(Resettable::Reset).visible_aliases(own);
+            }
             if flag.is_switch() {
                 // Switches exclude one another where they are bare: see `given`.
                 arg = with_or_without(arg.conflicts_with(Resettable::Reset));
@@ -260,6 +269,11 @@ pub(super) fn parsed(verb: Command) -> Command {
     });
     let others: Vec<Arg> = others.collect();
     verb.args(others)
+}
+
+/// Whether this name of a flag is not that of another key.
+fn is_of(key: &Key, name: &str) -> bool {
+    gpuio_job::spec::find(name).is_none_or(|other| other.name == key.name)
 }
 
 fn spellings(arg: &Arg) -> Vec<&str> {
@@ -356,7 +370,7 @@ mod tests {
     #[test]
     fn keys_are_flags_in_every_spelling() {
         for (line, expected) in [
-            ("bench --numjobs=4 --iodepth 32 a.ini", "--threads threads=4, --depth depth=32"),
+            ("bench --numjobs=4 --iodepth 32 a.ini", "--numjobs numjobs=4, --iodepth iodepth=32"),
             ("bench --nrfiles 3 --nr-files=4 a.ini", "--nrfiles nrfiles=3, --nrfiles nrfiles=4"),
             ("bench --direct=0 --direct a.ini", "--direct direct=0, --direct direct="),
             ("bench --group_reporting x", "--group-reporting group_reporting="),

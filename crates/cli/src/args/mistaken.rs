@@ -155,7 +155,7 @@ fn behind_a_flag(words: &[OsString], verb: &Command) -> Option<String> {
 
 /// Flags of other tools and of habit; the flag that says it here, and a value of it. A key of a job
 /// file also goes to `--set`.
-const OTHER_NAMES: [(&[&str], &str, &str); 8] = [
+const OTHER_NAMES: &[(&[&str], &str, &str)] = &[
     (&["--once", "-1"], "count", "1"),
     (&["--samples", "--iterations", "-n"], "count", "N"),
     (&["--delay", "--watch", "-d", "-i"], "interval", "1s"),
@@ -164,6 +164,23 @@ const OTHER_NAMES: [(&[&str], &str, &str); 8] = [
     (&["--warmup", "--warm-up", "--ramp-time"], "ramp", "5s"),
     (&["--queue-depth", "--qd", "--queuedepth"], "depth", "N"),
     (&["--jobs", "--workers", "--processes"], "threads", "N"),
+    (&["--minimal", "--terse-version", "--append-terse"], "format", "csv"),
+    (&["--output-format"], "format", "fio-json"),
+    (&["--csvfile", "--resfile", "--jsonfile"], "output", "FILE"),
+    (&["--parse-only", "--showcmd", "--dryrun"], "dry-run", ""),
+    (&["--eta", "--eta-newline", "--eta-interval", "--nolive"], "quiet", ""),
+    (&["--bandwidth-log"], "write_bw_log", "NAME"),
+    (&["--read"], "rw", "read"),
+    (&["--write"], "rw", "write"),
+    (&["--rand"], "rw", "randread"),
+    (&["--rwmixpct"], "rwmixread", "70"),
+    (&["--gpuids"], "gpu", "0,1"),
+    (&["--cufile", "--gds"], "path", "gds"),
+    (&["--timelimit"], "runtime", "10s"),
+    (&["--dropcache"], "invalidate", "1"),
+    (&["--delfiles"], "unlink", "1"),
+    (&["--limitread", "--limitwrite"], "rate", "SIZE"),
+    (&["--allelapsed", "--lat", "--latpercent", "--lathisto"], "details", ""),
 ];
 
 /// The flag of a verb for one of [`OTHER_NAMES`].
@@ -176,7 +193,7 @@ fn other_name(flag: &str, verb: &Command) -> Option<String> {
     let has = |name: &str| verb.get_arguments().any(|it| it.get_long() == Some(name));
     let rows = OTHER_NAMES.iter().filter(|(names, ..)| names.contains(&flag));
     let mut here = rows.filter_map(|(_, name, value)| match gpuio_job::spec::find(name) {
-        _ if has(name) => Some(format!("--{name} {value}")),
+        _ if has(name) => Some(format!("--{name} {value}").trim_end().to_owned()),
         Some(_) if has("set") => Some(format!("--set {name}={value}")),
         _ => None,
     });
@@ -215,6 +232,19 @@ pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) 
             ("bench" | "workload", flag @ ("--interval" | "--status-interval")) => Some(format!(
                 "error: gpuio {verb} has no {flag}: the record has the rate over time, and `gpuio \
                  stats --interval 1s` shows runs meanwhile"
+            )),
+            ("bench", "--section") => Some(
+                "error: gpuio bench has no --section: it runs all sections of a job file; copy \
+                 the one that is meant into a file of its own"
+                    .to_owned(),
+            ),
+            ("bench", flag @ ("--enghelp" | "--cmdhelp")) => Some(format!(
+                "error: gpuio bench has no {flag}: gpuio list has the engines, and gpuio generate \
+                 reference all keys"
+            )),
+            ("bench", flag @ ("--client" | "--server" | "--hosts")) => Some(format!(
+                "error: gpuio bench has no {flag}: a launcher (mpirun, srun) starts it on several \
+                 machines, docs/mpi.md"
             )),
             (_, flag) => other_name(flag, command.find_subcommand(verb)?),
         },
@@ -315,6 +345,14 @@ mod tests {
             ("gpuio workload checkpoint --warmup 5", "--set ramp=5s does"),
             ("gpuio bench --qd 5", "--depth N does"),
             ("gpuio bench --interval 1", "gpuio stats --interval 1s"),
+            ("gpuio bench --minimal a.fio", "gpuio bench has no --minimal: --format csv does that"),
+            ("gpuio bench --output-format=json", "--format fio-json does"),
+            ("gpuio bench --parse-only a.fio", ": --dry-run does that"),
+            ("gpuio bench --bandwidth-log a.fio", ": --set write_bw_log=NAME does"),
+            ("gpuio bench --rand -t 4", "--rw randread does"),
+            ("gpuio bench --section=a a.fio", "into a file of its own"),
+            ("gpuio bench --enghelp", "gpuio list"),
+            ("gpuio bench --client h", "a launcher"),
         ] {
             let hint = said(line).unwrap_or_default();
             assert!(hint.contains(part), "{line}: {hint}");

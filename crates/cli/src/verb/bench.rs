@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use gpuio_base::document::unique;
 use gpuio_job::plan::fit_quick;
-use gpuio_job::spec::{Ceilings, Dialect, JobSpec, Spec};
+use gpuio_job::spec::{Ceilings, JobSpec, Spec};
 use gpuio_load::run::Permit;
 use gpuio_record::{JobPlan, Plan, Record};
 
@@ -54,22 +54,24 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Failure> {
 
 /// The plan of this process.
 fn prepare(bench: &Bench, place: &Place, joined: Option<&Joined>) -> Result<Session, Failure> {
+    let by_flags = !bench.is_quick() && bench.job_file.is_none();
     let mut spec = if bench.is_quick() {
         quick::spec(bench, joined)?
     } else if let Some(path) = &bench.job_file {
         jobs::read_jobs_at(path, place)?
     } else {
-        Spec { name: None, jobs: vec![JobSpec::new("job")] }
+        Spec { name: None, jobs: jobs::of_flags(bench.work.keys(), place)? }
     };
     let permit = Permit {
         overwrite: bench.work.own.overwrite,
         devices: bench.work.own.destroy_data_on.clone(),
         make_missing: true,
-        make_named: spec.jobs.iter().any(|job| job.dialect == Some(Dialect::Fio)),
+        make_named: spec.jobs.iter().any(JobSpec::is_fio),
     };
     let written = spec.jobs.clone();
+    let over = if by_flags { &[] } else { bench.work.keys() };
     for job in &mut spec.jobs {
-        jobs::override_at(job, bench.work.keys(), place)?;
+        jobs::override_at(job, over, place)?;
         job.one_of_many = child::is_of_a_sweep();
         job.rank = place.among.clone();
         if joined.is_some() {
@@ -123,7 +125,7 @@ fn carry_out(
     out: &Out,
     finish: impl FnOnce(&Record) -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
-    let logs = Logs::open(&session.plan)?;
+    let logs = Logs::open(&session.plan, out.quiet)?;
     let progress = Progress::new(out.quiet);
     if !out.quiet {
         report_unused(&session.plan);

@@ -152,7 +152,7 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
         return session.print_plan().map(|()| ExitCode::SUCCESS);
     }
     let sink = extras.sink()?;
-    let logs = Logs::open(&session.plan)?;
+    let logs = Logs::open(&session.plan, extras.out.quiet)?;
     let progress = Progress::new(extras.out.quiet);
     if !extras.out.quiet {
         report_unused(&session.plan);

@@ -17,6 +17,7 @@ use crate::args::{self, CufileFlags};
 use crate::failure::Failure;
 use crate::formats;
 use crate::output;
+use crate::terminal;
 
 /// `gpuio version`.
 pub(crate) fn version(args: &args::List) -> Result<ExitCode, Failure> {
@@ -27,7 +28,7 @@ pub(crate) fn version(args: &args::List) -> Result<ExitCode, Failure> {
         _ => {
             let mut page = Document::default();
             page.begin("", "").paragraph(format!("gpuio {version}"));
-            (format.render)(&page, "version", u16::MAX)
+            (format.render)(&page, "version", terminal::width_or_whole())
         }
     };
     output::put(&text).map(|()| ExitCode::SUCCESS)
@@ -138,7 +139,7 @@ pub(crate) fn run(args: &args::List) -> Result<ExitCode, Failure> {
     let mut page = Document::new("Paths, engines, formats and texts");
     page.push(section);
     page.push(texts());
-    output::put(&(format.render)(&page, "list", u16::MAX))?;
+    output::put(&(format.render)(&page, "list", terminal::width_or_whole()))?;
     Ok(ExitCode::SUCCESS)
 }
 

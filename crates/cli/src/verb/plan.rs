@@ -20,6 +20,7 @@ use crate::figures;
 use crate::formats::{self, Wanted};
 use crate::output::{self, Output, Replace};
 use crate::source::{self, Source, problems};
+use crate::terminal;
 use crate::unused;
 
 pub(crate) fn run(plan: &Plan) -> Result<ExitCode, Failure> {
@@ -95,7 +96,7 @@ fn of_one(
 
 /// In lines as long as they are.
 pub(super) fn shown(format: &Format, page: &Document) -> String {
-    (format.render)(page, "plan", u16::MAX)
+    (format.render)(page, "plan", terminal::width_or_whole())
 }
 
 fn wanted(plan: &Plan) -> Result<Paired, Failure> {

@@ -12,6 +12,7 @@ use gpuio_watch::page::{LivePageRoot, Saves, Snapshot};
 
 use crate::args::Stats;
 use crate::failure::Failure;
+use crate::terminal;
 use crate::{formats, live_metrics, output, serve, unused};
 
 /// Time between the two samples from which the rates of a list are computed.
@@ -99,7 +100,7 @@ fn listed(args: &Stats, format: &Format, shown: &[Shown<'_>]) -> Result<String, 
              its first read on (docs/stats.md)",
         );
     }
-    Ok((format.render)(&page, "stats", u16::MAX))
+    Ok((format.render)(&page, "stats", terminal::width_or_whole()))
 }
 
 /// The earlier sample of the same process.
@@ -157,7 +158,7 @@ fn process_of(
         let Some(shown) = facts.shown(found, since) else { return Err(unreadable(found)) };
         output::put(&match format.name {
             "json" => printed(&json::value(&shown, level), pause.is_some())?,
-            _ => (format.render)(&text::page(&shown, level), "stats", u16::MAX),
+            _ => (format.render)(&text::page(&shown, level), "stats", terminal::width_or_whole()),
         })?;
         left = left.map(|left| left.saturating_sub(1));
         let more = found.owner != Owner::Gone && left != Some(0) && !output::is_closed();

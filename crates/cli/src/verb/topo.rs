@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::formats::{self, Wanted};
 use crate::output::{self, Delivery};
 use crate::source::{self, Source, problems};
+use crate::terminal;
 
 pub(crate) fn run(topo: &Topo) -> Result<ExitCode, Failure> {
     let (from, pair) = devices_behind_files(topo);
@@ -37,7 +38,8 @@ fn of_one(source: &Source, pair: &[String], wanted: Wanted) -> Result<String, Fa
     let captured = &source.captured;
     let mut topology = Topology::of(&captured.machine, &Printed::all(&captured.machine));
     topology.notes.extend(problems(captured));
-    let page = |form: &Format, page: &Document| (form.render)(page, "topo", u16::MAX);
+    let page =
+        |form: &Format, page: &Document| (form.render)(page, "topo", terminal::width_or_whole());
     Ok(match (pair, wanted) {
         ([], Wanted::Document(Format { name: "json", .. })) => json_of(&topology),
         ([], Wanted::Document(form)) => {

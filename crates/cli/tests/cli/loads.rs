@@ -189,6 +189,7 @@ fn short_transfers() {
         );
         let (_, job, record) = one(&line);
         assert!(n(&job["file_leg"]["short_ios"]) > 0, "{engine}");
+        assert!(n(&job["file_leg"]["injected"]["short"]) > 0, "{engine}");
         assert!(warnings(&record).contains(&"faults_injected"));
     }
 }

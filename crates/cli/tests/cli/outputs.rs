@@ -156,7 +156,34 @@ fn fios_words_are_flags() {
     {
         assert!(plan.out.lines().any(|line| line == setting), "{setting}: {}", plan.out);
     }
+    let note = "--ioengine is fio's word, so what no flag says is as in fio: direct=0";
+    assert!(plan.out.contains(note), "{}", plan.out);
+    for (line, native) in [
+        ("--name=a --rw=randread --size=1m --iodepth=2", false),
+        ("--name=a --rw=randread --size=1m --depth=2", true),
+        ("--rw=randread --size=1m --iodepth=2", true),
+    ] {
+        let plan = bench(dir.path(), &format!("{line} --dry-run")).exits(0);
+        let said = (plan.out.contains("runtime = 10s"), plan.out.contains("is fio's word"));
+        assert_eq!(said, (native, !native), "{line}: {}", plan.out);
+    }
     bench(dir.path(), "--thinkcycles=5").exits(2).prints(&["thinkcycles"]);
+}
+
+/// As fio has it: each name begins a job, and flags before the first are for all.
+#[test]
+fn each_of_several_names_begins_a_job() {
+    let dir = scratch();
+    let line = "--ioengine=psync --size=1m --name=a --rw=read --bs=8k --name=b --rw=randread";
+    bench(dir.path(), &format!("{line} -o run.json")).exits(0);
+    let text = std::fs::read_to_string(dir.path().join("run.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let of = |job: usize| &record["plan"]["jobs"][job];
+    assert_eq!((&of(0)["name"], &of(1)["name"]), (&"a".into(), &"b".into()));
+    let size = |job: usize| record["jobs"][job]["read"]["ios"].as_u64().unwrap();
+    assert_eq!((size(0), size(1)), (128, 256));
+    let sweep = gpuio(dir.path(), &format!("sweep {line} --vary iodepth=1,2"));
+    sweep.exits(2).prints(&["--name begins a job, and here are 2"]);
 }
 
 /// Root keeps the HOME of another user (`sudo -E`): that user's file decides nothing.

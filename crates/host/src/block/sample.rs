@@ -31,6 +31,9 @@ pub struct BlockSample {
     pub busy_ms: u64,
     /// Milliseconds times requests in flight (`time_in_queue`); wraps at 2^32.
     pub queue_ms: u64,
+    /// Flushes of the device's cache. Each is one of the writes too, unless a write with bytes
+    /// asked for it. Absent before Linux 5.5.
+    pub flushes: Option<u64>,
 }
 
 impl BlockSample {
@@ -49,6 +52,7 @@ impl BlockSample {
             writes_merged: later.writes_merged.checked_sub(self.writes_merged)?,
             busy_ns: milliseconds(self.busy_ms, later.busy_ms),
             in_flight: later.in_flight,
+            flushes: later.flushes.zip(self.flushes).and_then(|(to, from)| to.checked_sub(from)),
         })
     }
 }
@@ -112,6 +116,8 @@ fn numbers<'t>(mut words: impl Iterator<Item = &'t str>) -> Option<BlockSample> 
     for number in &mut numbers {
         *number = words.next()?.parse().ok()?;
     }
+    // Behind four numbers of discards.
+    let flushes = words.nth(4).and_then(|word| word.parse().ok());
     let [
         reads,
         reads_merged,
@@ -137,5 +143,6 @@ fn numbers<'t>(mut words: impl Iterator<Item = &'t str>) -> Option<BlockSample> 
         in_flight,
         busy_ms,
         queue_ms,
+        flushes,
     })
 }

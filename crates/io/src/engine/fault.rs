@@ -6,10 +6,12 @@
 
 pub use gpuio_base::catalog::{Inject, InjectError};
 
-use super::{Done, Engine, EngineConfig, EngineError, Io, IoFault, Op, Push};
+use super::{Done, Engine, EngineConfig, EngineError, Io, IoFault, LegCounters, Op, Push};
 use crate::clock::{Clock, Nanos};
+use gpuio_base::stat::add_single_writer;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Where a direct transfer may be cut: the largest logical block size in use, so that the rest
@@ -53,6 +55,7 @@ pub struct FaultInjector {
     held: Vec<(Nanos, Done)>,
     /// Kept between calls for its memory.
     batch: Vec<Done>,
+    counters: Arc<LegCounters>,
 }
 
 impl std::fmt::Debug for FaultInjector {
@@ -62,9 +65,15 @@ impl std::fmt::Debug for FaultInjector {
 }
 
 impl FaultInjector {
-    /// Injects into `inner`, which was opened with `config`.
-    pub fn new(inner: Box<dyn Engine>, inject: &Inject, config: &EngineConfig) -> FaultInjector {
+    /// Injects into `inner`, which was opened with `config`. `counters` has what was made.
+    pub fn new(
+        inner: Box<dyn Engine>,
+        inject: &Inject,
+        config: &EngineConfig,
+        counters: Arc<LegCounters>,
+    ) -> FaultInjector {
         FaultInjector {
+            counters,
             inner,
             inject: inject.clone(),
             rng: Xoshiro256PlusPlus::seed_from_u64(inject.seed),
@@ -175,12 +184,32 @@ impl FaultInjector {
             std::thread::sleep(Duration::from_nanos(delay));
         }
         if let Some(result) = ended(&io, fate) {
+            self.count(&io, fate, None);
             return Push::Done(Done { io, result });
         }
-        match self.inner.push(self.shortened(io, fate)) {
-            Push::Done(done) => Push::Done(Done { io, ..done }),
+        let sent = self.shortened(io, fate);
+        match self.inner.push(sent) {
+            Push::Done(done) => {
+                self.count(&io, fate, Some(&sent));
+                Push::Done(Done { io, ..done })
+            }
             Push::Full(_) => Push::Full(io),
             Push::Taken => Push::Taken,
+        }
+    }
+
+    /// Counts what became of an I/O that was taken; `sent` is what the engine got of it.
+    fn count(&self, io: &Io, fate: Fate, sent: Option<&Io>) {
+        let made = &self.counters.injected;
+        let one = |counter| add_single_writer(counter, 1);
+        match sent {
+            None if fate.eio => one(&made.eio),
+            None => one(if fate.enospc { &made.enospc } else { &made.lost }),
+            Some(sent) if sent.span.len() != io.span.len() => one(&made.short),
+            Some(_) => {}
+        }
+        if fate.delay.is_some() {
+            one(&made.delay);
         }
     }
 
@@ -195,6 +224,7 @@ impl FaultInjector {
         let due = fate.delay.map_or(0, |delay| self.clock.now() + delay);
         let due = due.max(self.stalled_until().unwrap_or(0));
         if let Some(result) = ended(&io, fate) {
+            self.count(&io, fate, None);
             self.held.push((due, Done { io, result }));
             return Push::Taken;
         }
@@ -205,12 +235,14 @@ impl FaultInjector {
                 Push::Full(io)
             }
             Push::Taken => {
+                self.count(&io, fate, Some(&sent));
                 if due > 0 || sent.span.len() != io.span.len() {
                     self.marked.push(Marked { io, due });
                 }
                 Push::Taken
             }
             Push::Done(done) => {
+                self.count(&io, fate, Some(&sent));
                 self.held.push((due, Done { io, ..done }));
                 Push::Taken
             }

@@ -373,7 +373,7 @@ pub fn build(
         if inject.throttles() {
             engine = Box::new(throttle::Throttle::new(engine, inject.rate, inject.iops));
         }
-        engine = Box::new(fault::FaultInjector::new(engine, inject, config));
+        engine = Box::new(fault::FaultInjector::new(engine, inject, config, Arc::clone(&counters)));
         actual.push_str(" with injected faults");
     }
     let alignment = config.direct.then_some(config.direct_alignment);

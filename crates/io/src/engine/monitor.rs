@@ -31,6 +31,23 @@ pub struct LegCounters {
     pub write: OpCounters,
     /// I/Os that the kernel cut short at least once and [`super::whole`] continued.
     pub short_ios: AtomicU64,
+    /// Faults that [`super::fault`] made.
+    pub injected: InjectedCounters,
+}
+
+/// Faults by kind.
+#[derive(Debug, Default)]
+pub struct InjectedCounters {
+    /// I/Os that ended with EIO.
+    pub eio: AtomicU64,
+    /// Writes that ended with ENOSPC.
+    pub enospc: AtomicU64,
+    /// Writes that were reported as done and not made.
+    pub lost: AtomicU64,
+    /// Transfers that were cut.
+    pub short: AtomicU64,
+    /// I/Os that came back late.
+    pub delay: AtomicU64,
 }
 
 impl LegCounters {

@@ -13,6 +13,7 @@
 //! and two values with which the tests that walk the tables try it. A key of another tool that
 //! sets nothing is a line of `keys/known.tsv`. The reference has the printed tables.
 
+mod command_line;
 mod dialect;
 mod gdsio;
 mod ini;
@@ -23,6 +24,7 @@ mod taken;
 mod value;
 mod vocabulary;
 
+pub use command_line::speak_fio;
 pub use dialect::Dialect;
 pub use gdsio::{
     GDSIO_KEYS, GdsioError, GdsioRequest, GdsioRun, is_flag as is_gdsio_flag, parse as parse_gdsio,

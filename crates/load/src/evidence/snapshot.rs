@@ -168,6 +168,7 @@ impl Readings {
                     read_bytes: moved.read_bytes,
                     writes: moved.writes,
                     write_bytes: moved.write_bytes,
+                    flushes: moved.flushes,
                 }),
                 None => {
                     let name = &device.name;

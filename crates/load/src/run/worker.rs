@@ -12,8 +12,8 @@ use gpuio_io::path::{
     LibraryCounters, MappedCounters, PatternBlock, RouteCounters, Via,
 };
 use gpuio_record::{
-    DirectMode, FanOutResult, FileLegCounters, InitiatedResult, JobPlan, LibraryBytes,
-    LibraryResult, SegmentBytes, VerifyMode, ViaResult, WorkerPlan,
+    DirectMode, FanOutResult, FileLegCounters, InitiatedResult, InjectedFaults, JobPlan,
+    LibraryBytes, LibraryResult, SegmentBytes, VerifyMode, ViaResult, WorkerPlan,
 };
 
 use super::RunError;
@@ -96,6 +96,13 @@ fn file_leg(counters: &LegCounters) -> FileLegCounters {
         write_bytes: load(&counters.write.bytes),
         short_ios: load(&counters.short_ios),
         faults: load(&counters.read.faults) + load(&counters.write.faults),
+        injected: InjectedFaults {
+            eio: load(&counters.injected.eio),
+            enospc: load(&counters.injected.enospc),
+            lost: load(&counters.injected.lost),
+            short: load(&counters.injected.short),
+            delay: load(&counters.injected.delay),
+        },
     }
 }
 

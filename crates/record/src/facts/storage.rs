@@ -235,6 +235,10 @@ pub struct BlockCounters {
     pub busy_ns: u64,
     /// Requests in flight at the second sample.
     pub in_flight: u64,
+    /// Flushes of its cache, most of which are writes of no bytes too; `null` where the kernel does
+    /// not count them.
+    #[serde(default)]
+    pub flushes: Option<u64>,
 }
 
 /// The bytes that this process moved between two samples of `/proc/self/io`.

@@ -46,7 +46,8 @@ fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         });
     }
     if let Some(inject) = &job.inject {
-        kinds.push(WarningKind::FaultsInjected { inject: inject.clone() });
+        let made = result.file_leg.injected;
+        kinds.push(WarningKind::FaultsInjected { inject: inject.clone(), made });
     }
 }
 

@@ -19,7 +19,7 @@ use super::advice::{Spell, advice};
 use super::{Severity, cpu_takers};
 use crate::facts::{DeviceNumber, IoLimit};
 use crate::metric::percent;
-use crate::{BytesOf, Towards, VerifyMode};
+use crate::{BytesOf, InjectedFaults, Towards, VerifyMode};
 
 /// Below this time in nanoseconds a run says little: start-up distorts the rate, and caches, clocks
 /// and governors have not settled.
@@ -478,10 +478,14 @@ warnings! {
     FaultsInjected: Invalid, ignore:
         "You test how programs or reports take faults." {
         /// As given; `rate`, `iops` and `stall` are of each thread.
-        inject: String = "eio:offset=1M".to_owned(),
+        inject: String = "short=5%,delay=20ms@10%".to_owned(),
+        /// How many, by kind.
+        #[serde(default)]
+        made: InjectedFaults = InjectedFaults { short: 53, delay: 102, ..InjectedFaults::default() },
     } => format!(
-        "Faults were injected ({inject}). Failures, retries and delays in this \
+        "Faults were injected ({inject}{}). Failures, retries and delays in this \
          result come from gpuio, not from the storage.{}",
+        Some(made.words()).filter(|all| !all.is_empty()).map_or_else(String::new, |all| format!(": {all}")),
         advice(spell, "To measure, ", &["omit <inject>"]),
     ),
     /// Data was generated or checked between I/Os: the run time includes it.

@@ -33,9 +33,10 @@ const MOST_LOADS: usize = 3;
 
 const DATA_FILES: &str = "Data files";
 
-/// The line on files that stay after a run, and where.
-pub fn data_files(record: &Record) -> Option<String> {
-    detail::kept(&crate::printable::record(record)).map(|text| format!("{DATA_FILES}: {text}"))
+/// The line on files that stay after a run, and where; `found` is how many bytes lie in them.
+pub fn data_files(record: &Record, found: u64) -> Option<String> {
+    let kept = detail::kept(&crate::printable::record(record), Some(found));
+    kept.map(|text| format!("{DATA_FILES}: {text}"))
 }
 
 /// The record in about 25 lines, `width` columns wide: machine and storage; a row per path with a
@@ -51,7 +52,7 @@ pub fn render(record: &Record, width: u16, show: Show<'_>) -> String {
     let checked = checked(record).into_iter().map(|text| Item::new("Verified", text));
     last.list(List::new(Layout::labels(0), checked));
     last.list(List::new(Layout::labels(0), astray(record)));
-    let kept = detail::kept(record).into_iter().map(|text| Item::new(DATA_FILES, text));
+    let kept = detail::kept(record, None).into_iter().map(|text| Item::new(DATA_FILES, text));
     last.list(List::new(Layout::labels(0), kept));
     warned(&mut last, record);
     let mut page = Document::default();

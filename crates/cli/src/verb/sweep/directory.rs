@@ -32,6 +32,7 @@ use super::runs::{Run, figures};
 use crate::child::DATA;
 use crate::failure::Failure;
 use crate::journal::begins_as_record;
+use crate::quick;
 use crate::records;
 
 /// The job file that all points share, as it was at the start.
@@ -240,6 +241,15 @@ impl SweepDirectory {
         for line in leftover::remove_ours(&self.directory, OsStr::new(DATA), &Root::live()) {
             message!("note: {line}");
         }
+    }
+
+    /// Where the data files of the points lie now, and what removes them.
+    pub(super) fn data_files(&self) -> Option<String> {
+        let last = self.sweep.points.iter().filter_map(|point| point.records.last());
+        let mut read = last.filter_map(|file| records::record(&self.path.join(file)).ok());
+        let mut all = read.next()?;
+        all.plan.jobs.extend(read.flat_map(|record| record.plan.jobs));
+        quick::data_files(&all)
     }
 
     /// File name of a record: by the index of the point; in a search by its load, because the

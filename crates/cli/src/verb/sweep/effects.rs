@@ -59,6 +59,7 @@ pub(super) fn at(job: &JobSpec, axes: &[Axis], values: &[String]) -> Option<JobS
         let (key, value) = keyed(&axis.key, value);
         jobs::set(&mut job, &key, &Place::alone().fill(&value), VARY).ok()?;
     }
+    spec::speak_fio(&mut job);
     Some(job)
 }
 

@@ -31,6 +31,7 @@ use crate::interrupt;
 use crate::jobs;
 use crate::output;
 use crate::ranks::{self, Children, Role};
+use crate::terminal;
 use crate::unused;
 use child::Ended;
 use directory::SweepDirectory;
@@ -56,7 +57,11 @@ fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
     let format = formats::document(sweep.vary.format.as_deref())?;
     let resolved = request::resolve(sweep, children.ranks())?;
     if dry_run {
-        output::put(&(format.render)(&table::dry_run(&resolved), "sweep", u16::MAX))?;
+        output::put(&(format.render)(
+            &table::dry_run(&resolved),
+            "sweep",
+            terminal::width_or_whole(),
+        ))?;
         return Ok(0);
     }
     let stop = interrupt::flag();
@@ -77,7 +82,9 @@ fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
         }
     }
     let page = table::results(&resolved, &directory, ended);
-    output::put(&(format.render)(&page, "sweep", u16::MAX))?;
+    output::put(&(format.render)(&page, "sweep", terminal::width_or_whole()))?;
+    let files = directory.data_files().filter(|_| format.name == "text" && !quiet);
+    files.map_or(Ok(()), |line| output::put(&format!("\n{line}")))?;
     if directory.is_unavailable() {
         return Ok(3);
     }

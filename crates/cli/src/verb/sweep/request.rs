@@ -34,6 +34,7 @@ pub(super) fn resolve(sweep: Sweep, ranks: Option<u32>) -> Result<ResolvedSweep,
     limits.share()?;
     let job_file = job_file.as_deref();
     unused::sweep(&vary)?;
+    jobs::one_job(work.keys())?;
     let preset = vary.preset.as_deref().map(find).transpose()?;
     let of_file = target_of_file(job_file, &vary, preset.is_some())?;
     let words = vary.latency_target.as_deref().or(of_file.as_ref().map(|it| it.0.as_str()));
@@ -305,7 +306,13 @@ fn keys(work: &Work, preset: Option<&Preset>, axes: &[Axis]) -> Vec<(String, Str
         .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
         .collect();
     all.extend(own);
-    all.retain(|(key, _)| !has(axes, &[key]));
+    let field = |key: &str| spec::find(key).map(spec::Key::field);
+    let varies = |key: &str| {
+        axes.iter().any(|axis| {
+            axis.key == key || field(key).is_some_and(|it| Some(it) == field(&axis.key))
+        })
+    };
+    all.retain(|(key, _)| !varies(key));
     all
 }
 
@@ -338,6 +345,7 @@ fn shared(
     for (key, value) in keys {
         jobs::set(&mut job, key, &here.fill(value), "--set")?;
     }
+    spec::speak_fio(&mut job);
     if job.keep == Some(false) {
         return Err(Failure::Usage(
             "the runs of a sweep share their files, so no run may remove them (unlink, keep=0); \

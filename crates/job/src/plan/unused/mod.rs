@@ -79,8 +79,11 @@ fn is_noted(job: &JobSpec, requested: &Requested) -> bool {
         Some(Dialect::All) => job.is_fio() || job.is_gdsio(),
         Some(Dialect::Native) | None => false,
     };
-    let in_file = !matches!(requested.origin, Origin::Flag(_));
-    job.one_of_many || in_file && (changed_by_flag(job) || theirs)
+    let by_flag = |requested: &Requested| matches!(requested.origin, Origin::Flag(_));
+    let in_file = !by_flag(requested);
+    // A command line of fio's is like a file of it.
+    let of_fio = job.is_fio() && job.requested.values().all(by_flag);
+    job.one_of_many || in_file && changed_by_flag(job) || theirs && (in_file || of_fio)
 }
 
 /// Whether a flag says what decides over the effect of others.

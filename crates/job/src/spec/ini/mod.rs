@@ -428,7 +428,7 @@ fn included(words: &str) -> Option<&str> {
 }
 
 /// The key that almost every fio job has and that is spelled so only in fio.
-const FIO_MARK: &str = "ioengine";
+pub(super) const FIO_MARK: &str = "ioengine";
 
 /// The end of the name of a file that is one of fio's, unless it has keys of gpuio's own.
 const FIO_ENDING: &str = ".fio";

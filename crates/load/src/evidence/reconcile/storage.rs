@@ -89,7 +89,8 @@ pub(super) fn read_ahead(group: &GroupContext<'_>) -> Vec<(Option<usize>, Warnin
 /// last request of a file, or a chunk's end now and then, stays below. Through the page cache,
 /// sequential reads are compared too, whose requests are those of read-ahead; what write-back
 /// gathers is never the size of a write. Writes that flush a volatile cache are not compared: the
-/// kernel counts each flush as a write of no bytes.
+/// kernel counts each flush as a write of no bytes. Requests that may be others' are no parts of
+/// our I/Os ([`may_be_others`]).
 pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
     let ([job], [result], [device]) = (group.jobs, group.results, group.storage()) else {
         return Vec::new();
@@ -107,7 +108,11 @@ pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningK
         let ours = if result.passes_page_cache(job) { group.caused(flow)? } else { bytes };
         let same_bytes = moved.abs_diff(ours) <= ours / 10 && ours >= bytes / 2;
         let (mean_io_bytes, mean_request_bytes) = (bytes / ios, moved / requests);
-        let alike = mean_io_bytes.abs_diff(mean_request_bytes) <= mean_io_bytes / 4;
+        let same = |request: u64| mean_io_bytes.abs_diff(request) <= mean_io_bytes / 4;
+        let least = requests.saturating_sub(may_be_others(flow, device, ours)).max(1);
+        // As large as they can be, they are whole I/Os: nothing shows that one was split.
+        let whole = mean_request_bytes < mean_io_bytes && moved / least >= mean_io_bytes / 4 * 3;
+        let alike = same(mean_request_bytes) || whole;
         let device = device.device.clone();
         (same_bytes && !alike).then_some((
             Some(0),
@@ -122,6 +127,22 @@ pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningK
     // Where both directions are cut, it is for one reason.
     FLOWS.into_iter().find_map(of).into_iter().collect()
 }
+
+/// Requests of a device that another process may have made: flushes, which are writes of no bytes,
+/// all of them where they are not counted; and a page for each that moved bytes beyond ours.
+fn may_be_others(flow: Flow, device: &StorageReading, ours: u64) -> u64 {
+    let (moved, requests) = flow.at(device);
+    let flushes = match flow {
+        Flow::Read => 0,
+        // A volume counts no flushes, and its requests of no bytes all the same.
+        Flow::Write if moved / requests.max(1) < PAGE => requests,
+        Flow::Write => device.flushes.unwrap_or(requests),
+    };
+    flushes.saturating_add(moved.saturating_sub(ours) / PAGE)
+}
+
+/// No limit of the block layer is lower (`queue/max_sectors_kb`).
+const PAGE: u64 = 4096;
 
 fn flushes(job: &JobPlan) -> bool {
     job.sync || job.flush.is_some()

@@ -22,6 +22,7 @@ fn storage(requests: u64, bytes: u64) -> StorageReading {
         writes: requests,
         write_bytes: bytes,
         volatile_cache: None,
+        flushes: None,
     }
 }
 
@@ -100,6 +101,25 @@ fn requests_of_another_size_at_the_device() {
     );
     let ahead = found("rw=read\ndirect=0\nsize=32g", 3_125, bytes);
     assert_eq!(ahead, [split(131_072, true)], "read-ahead, and the bytes are the tool's");
+}
+
+/// Another process that flushes makes requests without bytes: they are no parts of our writes.
+#[test]
+fn flushes_of_others_split_no_write() {
+    let found = |block: u64, requests, flushes| {
+        let job = job(&format!("rw=randwrite\nbs={block}"));
+        let mut result = result(&job, 1_000);
+        let bytes = 1_000 * block;
+        let writes = StorageReading { reads: 0, read_bytes: 0, ..storage(requests, bytes) };
+        result.cache.storage = vec![StorageReading { flushes, ..writes }];
+        let split = |kind: &WarningKind| matches!(kind, WarningKind::SplitByBlockLayer { .. });
+        warned(&job, &result).iter().any(split)
+    };
+    assert!(found(65_536, 4_000, Some(0)));
+    assert!(found(65_536, 4_000, Some(100)));
+    assert!(!found(65_536, 4_000, Some(3_000)));
+    assert!(!found(65_536, 4_000, None), "any of them may be one");
+    assert!(!found(4096, 8_000, Some(0)), "no part is smaller than a page");
 }
 
 /// 300 writes of 4 KiB a second with O_DSYNC, one thread: QEMU's NVMe drive, Linux 6.1, counted

@@ -18,6 +18,12 @@ pub enum DataSetError {
     /// The list of our files could not be kept.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// The same after the jobs ran.
+    #[error(
+        "{0}. The figures hold. Only the list of gpuio's files lacks what the files of the last jobs \
+         hold now: the next run there writes them again"
+    )]
+    NotNoted(ManifestError),
     /// Files of ours could not be removed.
     #[error("{}", lines(.0))]
     Clean(Vec<remove::CleanError>),

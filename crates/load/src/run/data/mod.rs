@@ -301,7 +301,8 @@ impl<'a> DataSet<'a> {
                 self.verified.insert(*which, parts.collect());
             }
         }
-        Ok(manifest::finalize(&finalized)?)
+        let kind = if ran { DataSetError::NotNoted } else { DataSetError::Manifest };
+        manifest::finalize(&finalized).map_err(kind)
     }
 
     /// Removes what this run made and should not keep.

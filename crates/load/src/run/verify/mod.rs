@@ -72,8 +72,14 @@ impl Findings {
         other.bad_places.into_iter().for_each(|place| self.add_place(place));
         self.bad_places_at_least |= other.bad_places_at_least;
         self.written_as.merge(other.written_as);
-        let room = KEPT.saturating_sub(self.bad.len());
-        self.bad.extend(other.bad.into_iter().take(room));
+        other.bad.into_iter().for_each(|bad| self.add_bad(bad));
+    }
+
+    /// Keeps what was wrong in a block, once however often it was read so.
+    fn add_bad(&mut self, bad: (u32, Mismatch)) {
+        if self.bad.len() < KEPT && !self.bad.contains(&bad) {
+            self.bad.push(bad);
+        }
     }
 
     pub(super) fn into_record(self, job: &JobPlan) -> VerifyOutcome {
@@ -176,9 +182,7 @@ pub(super) fn block(
         findings.bad_blocks += 1;
         findings.bad_words += bad.bad_words;
         findings.add_place((target, block.offset));
-        if findings.bad.len() < KEPT {
-            findings.bad.push((target, bad));
-        }
+        findings.add_bad((target, bad));
     }
     Ok(())
 }

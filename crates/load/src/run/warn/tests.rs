@@ -152,7 +152,12 @@ fn an_engine_that_stepped_down() {
 fn faults_on_purpose() {
     let job = job("inject=eio=1%");
     let inject = "eio=1%".to_owned();
-    assert_eq!(warned(&job, &result(&job, 100_000)), [WarningKind::FaultsInjected { inject }]);
+    let mut result = result(&job, 100_000);
+    result.file_leg.injected.eio = 9;
+    let made = result.file_leg.injected;
+    let kinds = warned(&job, &result);
+    assert_eq!(kinds, [WarningKind::FaultsInjected { inject, made }]);
+    assert!(kinds[0].to_string().contains("(eio=1%: eio 9)"), "{}", kinds[0]);
 }
 
 #[test]

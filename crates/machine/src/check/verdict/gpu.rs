@@ -23,9 +23,12 @@ pub(super) fn title(pair: &Pair<'_>) -> String {
         Gpu::None if pair.machine.gpus.is_empty() && !pair.machine.listed.pci => {
             "an unknown GPU".to_owned()
         }
-        Gpu::None => "no GPU".to_owned(),
+        Gpu::None => NO_GPU.to_owned(),
     }
 }
+
+/// The title of none.
+pub(super) const NO_GPU: &str = "no GPU";
 
 /// A GPU with memory that devices on PCI can reach.
 pub(super) fn real(pair: &Pair<'_>) -> Need {

@@ -57,11 +57,14 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// The path, its file system and the GPU, in words.
+    /// The path, its file system and the GPU, where there is one, in words.
     pub(crate) fn pair(&self) -> String {
         let fs_type =
             if self.fs_type.is_empty() { "file system unknown" } else { self.fs_type.as_str() };
-        format!("{} ({fs_type}) and {}", self.path, self.gpu)
+        match self.gpu == gpu::NO_GPU {
+            true => format!("{} ({fs_type})", self.path),
+            false => format!("{} ({fs_type}) and {}", self.path, self.gpu),
+        }
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) fn section(record: &Record) -> Section {
     let mut section = Section::new("", if table.is_empty() { "" } else { &title });
     let several = jobs(record).any(|(plan, _)| beside(plan));
     let counted = format!(
-        "from and to storage: bytes of this process{}; {}: requests of all processes",
+        "from and to storage: bytes of this process{}; {}: requests of all processes, flushes too",
         if several { ", of all jobs that ran together" } else { "" },
         if named { "devices" } else { device }
     );
@@ -91,10 +91,15 @@ fn cached(job: &JobResult) -> Option<Cell> {
     Some(format!("{} → {} %", share(before), share(after)).into())
 }
 
-/// Number of completed requests of the device, and their mean size.
+/// Number of completed requests of the device, and their mean size; all bytes where a mean below a
+/// sector says that most of the requests were flushes, which have none.
 fn requests(number: u64, moved: u64) -> Option<String> {
     let mean = moved.checked_div(number)?;
-    Some(format!("{} × {}", iops(float(number)), bytes(mean)))
+    let count = iops(float(number));
+    Some(match mean {
+        0..512 if moved > 0 => format!("{count}, {} in all", bytes(moved)),
+        _ => format!("{count} × {}", bytes(mean)),
+    })
 }
 
 /// A whole per cent, but never 0 or 100 for other values.

@@ -133,11 +133,12 @@ fn written(record: &Record) -> Option<String> {
     (laid_out > 0).then(|| format!("{} written{kept}", bytes(laid_out)))
 }
 
-/// The files that stay, with the bytes that the jobs use of them: `2 files with 512 MiB stay in
-/// d`. Where several ranks ran, only those of the first are known.
-pub(in crate::format) fn kept(record: &Record) -> Option<String> {
+/// The files that stay, with the bytes in them, or else those that the jobs use: `2 files with 512
+/// MiB stay in d`. Where several ranks ran, only those of the first are known.
+pub(in crate::format) fn kept(record: &Record, found: Option<u64>) -> Option<String> {
     let files = record.plan.files_that_stay();
-    let used: u64 = files.iter().map(|file| file.length_bytes).sum();
+    let used = || files.iter().map(|file| file.length_bytes).sum();
+    let size = found.unwrap_or_else(used);
     let of = |path: &str| path.rsplit_once('/').map_or(".", |(place, _)| place).to_owned();
     let places: BTreeSet<String> = files.iter().map(|file| of(&file.path)).collect();
     let place = match Vec::from_iter(places).as_slice() {
@@ -148,7 +149,7 @@ pub(in crate::format) fn kept(record: &Record) -> Option<String> {
     let ranks = if record.ranks.is_some() { "of rank 0 " } else { "" };
     let many = many(files.len() as u64, "file");
     let stay = if files.len() == 1 { "stays" } else { "stay" };
-    Some(format!("{many} {ranks}with {} {stay} {place}", bytes(used)))
+    Some(format!("{many} {ranks}with {} {stay} {place}", bytes(size)))
 }
 
 /// Times that are in no figure.

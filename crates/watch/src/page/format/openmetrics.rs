@@ -28,7 +28,7 @@ const COUNTERS: [Family; 4] = [
 type Gauge = (&'static str, &'static str, fn(&PathCounters) -> u64);
 
 const GAUGES: [Gauge; 4] = [
-    ("gpuio_io_in_flight", "I/Os in flight", |way| way.in_flight),
+    ("gpuio_io_in_flight", "I/Os in flight, each thread at its last report", |way| way.in_flight),
     ("gpuio_io_slots", "I/O slots of running threads", |way| way.slots),
     ("gpuio_io_threads", "Threads that run now", |way| way.threads),
     ("gpuio_io_files", "Files opened", |way| way.files),

@@ -42,9 +42,9 @@ pub fn page(shown: &Shown<'_>, level: u8) -> Document {
     }
     let total = snapshot.total();
     first.paragraph(format!(
-        "threads {}, I/Os in flight {} of {}, files opened {}",
+        "threads {}, I/Os due or in flight {}, slots {}, files opened {}",
         total.threads,
-        total.in_flight,
+        in_flight(shown, &total),
         total.slots,
         snapshot.files_opened().map_or("n/a".to_owned(), |files| files.to_string())
     ));
@@ -72,6 +72,24 @@ pub fn page(shown: &Shown<'_>, level: u8) -> Document {
         section.paragraph(format!("Not given by cuFileGetStats: {}.", Library::NOT_GIVEN));
     }
     page
+}
+
+/// I/Os due or in flight on average, by Little's law: threads report too rarely for a count of the
+/// moment. Of the last interval, or else from the first I/O on.
+fn in_flight(shown: &Shown<'_>, total: &PathCounters) -> String {
+    let (sides, seconds, of) = match shown.earlier {
+        Some(earlier) => {
+            let then = earlier.snapshot.total();
+            let last = [total.read.since(&then.read), total.write.since(&then.write)];
+            (last, Some(earlier.seconds), "the last interval")
+        }
+        None => ([total.read.clone(), total.write.clone()], total.seconds(), "all the time"),
+    };
+    let waited = sides.iter().map(|side| side.latency_ns).sum();
+    match per_second(waited, seconds) {
+        Some(ns) => format!("{:.1} on average of {of}", ns / 1e9),
+        None => "n/a".to_owned(),
+    }
 }
 
 /// Why percentiles of this level's tables are absent.
@@ -207,7 +225,7 @@ fn paths(snapshot: &Snapshot) -> Table {
         .figures("unaligned", |(.., side)| side.unaligned)
         .figures("failed", |(.., side)| side.failed)
         .figures("threads", |(way, ..)| way.threads)
-        .figures("ring", |(way, ..)| format!("{}/{}", way.in_flight, way.slots))
+        .figures("slots", |(way, ..)| way.slots)
         .figures("registered", |(way, ..)| {
             snapshot.registered_on(way.gpu).map_or("n/a".into(), Cell::from)
         })
