@@ -6,6 +6,8 @@ use crate::{Captured, TextRead, cufile_json};
 
 /// Lines that are named before the others are counted.
 const SHOWN: usize = 3;
+/// Places in a text whose numbers are printed.
+const MOST_RUNS: usize = 24;
 
 impl Captured {
     /// The facts read from texts, those that they do not have, and those that were passed over;
@@ -189,10 +191,14 @@ fn others(texts: &[TextRead]) -> String {
             true => first.to_string(),
             false => format!("{first}-{last}"),
         });
-        let runs = runs.collect::<Vec<_>>().join(", ");
+        let mut runs: Vec<String> = runs.collect();
+        let more = runs.len().saturating_sub(MOST_RUNS);
+        runs.truncate(MOST_RUNS);
         if !runs.is_empty() {
             let word = if lines.len() == 1 { "line" } else { "lines" };
-            all.push(format!("{} {word} {runs}", text.name));
+            // Prose of a guide, whose every line stands alone.
+            let more = if more > 0 { format!(" and {more} more places") } else { String::new() };
+            all.push(format!("{} {word} {}{more}", text.name, runs.join(", ")));
         }
     }
     if all.is_empty() { String::new() } else { format!("; also {}", all.join("; ")) }

@@ -19,18 +19,7 @@ struct Row {
 /// Adds sections with them above the notes, where there are any.
 pub(crate) fn add(whole: &mut Document, captured: &Captured) {
     let mut page = Document::new("");
-    let rows: Vec<Row> = captured.measured.iter().flat_map(rows).collect();
-    if !rows.is_empty() {
-        let table = Columns::<Row>::new()
-            .words("tool", |row| row.command)
-            .words("of", |row| row.of.clone())
-            .figures("samples", |row| row.samples.to_string())
-            .words("mean of each figure that is not 0", |row| row.figures.clone())
-            .table("measured", &rows)
-            .look(Look::Indented(2));
-        page.begin("measured", "MEASURED (as printed; nothing is concluded from it here)")
-            .table(table);
-    }
+    measured(&mut page, captured);
     let cards = captured.machine.nics.iter().flat_map(|nic| &nic.rdma);
     let ports = cards.flat_map(|card| card.ports.iter().map(move |port| (card, port)));
     let is_known = |(_, port): &(&RdmaFacts, &RdmaPort)| {
@@ -87,13 +76,41 @@ pub(crate) fn add(whole: &mut Document, captured: &Captured) {
     whole.sections.splice(at..at, page.sections);
 }
 
+fn measured(page: &mut Document, captured: &Captured) {
+    let rows: Vec<Row> = captured.measured.iter().flat_map(rows).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let figures = match rows.iter().any(|row| row.samples > 1) {
+        true => "mean of each figure that is not 0, or its least to its most",
+        false => "each figure that is not 0",
+    };
+    let table = Columns::<Row>::new()
+        .words("tool", |row| row.command)
+        .words("of", |row| row.of.clone())
+        .figures("samples", |row| row.samples.to_string())
+        .words(figures, |row| row.figures.clone())
+        .table("measured", &rows)
+        .look(Look::Indented(2));
+    let title = "MEASURED (as printed; nothing is concluded from it here)";
+    let section = page.begin("measured", title);
+    section.table(table);
+    if captured.measured.iter().any(|one| one.first_report > 0) {
+        section
+            .paragraph("iostat's first report is left out: it is the mean since boot (iostat(1)).");
+    }
+}
+
 fn rows(table: &Measured) -> Vec<Row> {
     let rows = table.means().into_iter().filter_map(|(of, samples, values)| {
         let named = table.columns.iter().zip(values);
         let figures: Vec<String> = named
             .filter_map(|(column, value)| {
-                let value = value.filter(|value| *value != 0.0)?;
-                Some(format!("{column} {}", short(value)))
+                let mean = value.filter(|mean| mean.value != 0.0)?;
+                Some(match mean.is_of_several() {
+                    true => format!("{column} {} to {}", short(mean.least), short(mean.most)),
+                    false => format!("{column} {}", short(mean.value)),
+                })
             })
             .collect();
         // A device without work is listed with the drives.

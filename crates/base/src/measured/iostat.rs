@@ -13,6 +13,7 @@ pub(super) const TOOL: Tool = Tool {
 };
 
 const COMMAND: &str = "iostat";
+const CPU: &str = "avg-cpu:";
 /// The name of the row of processors' shares.
 pub const PROCESSORS: &str = "processors";
 
@@ -26,7 +27,13 @@ fn is_head(line: &str) -> bool {
 
 /// Whether a line is the head of the processors' shares.
 pub fn is_head_of_cpu(line: &str) -> bool {
-    line.trim_start().starts_with("avg-cpu:") && line.contains("%idle")
+    begins_head_of_cpu(line) && line.contains("%idle")
+}
+
+/// Whether a line begins as that head does; editors make a capital of its first letter.
+fn begins_head_of_cpu(line: &str) -> bool {
+    let first = line.trim_start().get(..CPU.len());
+    first.is_some_and(|first| first.eq_ignore_ascii_case(CPU))
 }
 
 /// Kernel release and host in the line above everything:
@@ -51,7 +58,7 @@ pub fn text_of_json(text: &str) -> Option<String> {
         let count = &host["number-of-cpus"];
         out.push_str(&format!("Linux {release} ({name})  {date}  _{machine}_  ({count} CPU)\n"));
         for report in list(&host["statistics"]) {
-            table(&mut out, "avg-cpu:", "", &report["avg-cpu"], "");
+            table(&mut out, CPU, "", &report["avg-cpu"], "");
             let disks = list(&report["disk"]);
             for (at, disk) in disks.iter().enumerate() {
                 let device = disk["disk_device"].as_str().unwrap_or_default();
@@ -66,8 +73,7 @@ pub fn text_of_json(text: &str) -> Option<String> {
 fn table(out: &mut String, head: &str, name: &str, values: &Value, without: &str) {
     let Some(values) = values.as_object() else { return };
     let values: Vec<(&String, &Value)> = values.iter().filter(|(key, _)| *key != without).collect();
-    let is_share =
-        |key: &str| head == "avg-cpu:" || ["rrqm", "wrqm", "drqm", "util"].contains(&key);
+    let is_share = |key: &str| head == CPU || ["rrqm", "wrqm", "drqm", "util"].contains(&key);
     let columns: String = values
         .iter()
         .map(|(key, _)| format!(" {}{key}", if is_share(key) { "%" } else { "" }))
@@ -98,7 +104,8 @@ impl Iostat {
     /// Counts a head: the first one of a kind that comes again begins the second report.
     fn begin(&mut self, kind: usize) {
         self.heads[kind] += 1;
-        if self.heads[kind] == 2 && self.heads[1 - kind] < 2 {
+        let is_second = self.heads[kind] == 2 && self.heads[1 - kind] < 2;
+        if is_second && !are_of_seconds(&self.tables.all) {
             self.tables.all.iter_mut().for_each(|one| one.first_report = one.rows.len());
         }
     }
@@ -108,7 +115,7 @@ impl Reader for Iostat {
     fn line(&mut self, line: &str) -> bool {
         let words: Vec<&str> = line.split_whitespace().collect();
         let names = || words[1..].iter().map(|word| (*word).to_owned()).collect();
-        if line.trim_start().starts_with("avg-cpu:") {
+        if begins_head_of_cpu(line) {
             self.begin(0);
             self.processors = names();
         } else if is_head(line) {
@@ -132,6 +139,33 @@ impl Reader for Iostat {
     fn tables(&mut self) -> Vec<Measured> {
         self.tables.take()
     }
+}
+
+/// Whether reports can't be means since boot: counts of an interval of one second are whole
+/// numbers, and of a mean, two or more are whole by a chance below 1 in 1000. Without a fraction
+/// among all figures the tool was told to print none (`--dec=0`).
+pub fn are_of_seconds(tables: &[Measured]) -> bool {
+    let (mut whole, mut fractions, mut others) = (0, 0, 0);
+    for table in tables {
+        let rows = table.rows.iter().filter(|row| row.of != PROCESSORS);
+        for (name, value) in rows.flat_map(|row| table.columns.iter().zip(&row.values)) {
+            let Some(value) = value.filter(|value| *value != 0.0) else { continue };
+            let is_whole = |value: f64| value.fract() == 0.0;
+            // A kB is two sectors.
+            match name.as_str() {
+                "r/s" | "w/s" | "d/s" | "tps" | "rrqm/s" | "wrqm/s" if is_whole(value) => {
+                    whole += 1
+                }
+                "rkB/s" | "wkB/s" | "kB_read/s" | "kB_wrtn/s" if is_whole(value * 2.0) => {
+                    whole += 1
+                }
+                name if name.ends_with("/s") && !name.contains("MB") => fractions += 1,
+                _ if !is_whole(value) => others += 1,
+                _ => {}
+            }
+        }
+    }
+    whole >= 2 && fractions == 0 && others > 0
 }
 
 /// The columns of a head that were not cut.
@@ -205,9 +239,9 @@ mod tests {
             let lines = text.lines().filter(|line| !line.is_empty());
             lines.for_each(|line| assert!(reader.line(line)));
             let tables = reader.tables();
-            let value = |name: &str, column| {
+            let value = |name: &str, column: usize| {
                 let all = tables.iter().flat_map(Measured::means).find(|one| one.0 == name);
-                all.map(|(_, count, values)| (count, values[column]))
+                all.map(|(_, count, values)| (count, values[column].map(|mean| mean.value)))
             };
             (value("vda", 0), value(PROCESSORS, 1))
         };
@@ -219,6 +253,14 @@ mod tests {
         assert_eq!(means(&(boot + &second + &third)), three);
         let devices = "Device r/s\nvda 919\nDevice r/s\nvda 2410\n";
         assert_eq!(means(devices), (Some((1, Some(2410.0))), None));
+        // Counts of a second are whole numbers, those of a mean since boot are not.
+        let seconds = "Device r/s rkB/s %util\nvda 900.00 3600.00 1.20\n\
+                       Device r/s rkB/s %util\nvda 902.00 3608.00 1.30\n";
+        assert_eq!(means(seconds), (Some((2, Some(901.0))), None));
+        let without = seconds.replace("1.20", "1.00");
+        for boot in [seconds.replace("900.00", "900.01"), without.replace("3600", "0")] {
+            assert_eq!(means(&boot), (Some((1, Some(902.0))), None), "{boot}");
+        }
     }
 
     #[test]

@@ -39,6 +39,24 @@ pub struct Sample {
     pub values: Vec<Option<f64>>,
 }
 
+/// A figure of a device over its samples.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mean {
+    /// The mean.
+    pub value: f64,
+    /// The least.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+impl Mean {
+    /// Whether its samples are so far apart that they are of several loads: their mean is of none.
+    pub fn is_of_several(&self) -> bool {
+        self.most > 2.0 * self.least
+    }
+}
+
 impl Measured {
     /// A table without rows.
     pub fn new(command: &'static str, columns: &[&str]) -> Measured {
@@ -66,9 +84,9 @@ impl Measured {
         row.values.get(at).copied().flatten()
     }
 
-    /// The devices in the order of their first sample, each with its number of samples and the mean
-    /// of each column over those that have a value. A first report before others is left out.
-    pub fn means(&self) -> Vec<(&str, usize, Vec<Option<f64>>)> {
+    /// The devices in the order of their first sample, each with its number of samples and each
+    /// column over those that have a value. A first report before others is left out.
+    pub fn means(&self) -> Vec<(&str, usize, Vec<Option<Mean>>)> {
         let mut devices: Vec<(&str, Vec<&Sample>)> = Vec::new();
         let mut places = std::collections::BTreeMap::new();
         for row in self.rows.iter().skip(self.first_report) {
@@ -80,9 +98,12 @@ impl Measured {
         }
         let of_column = |rows: &[&Sample], column: usize| {
             let known = rows.iter().filter_map(|row| row.values.get(column).copied().flatten());
-            let (sum, count) =
-                known.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
-            (count > 0.0).then(|| sum / count)
+            let known: Vec<f64> = known.collect();
+            Some(Mean {
+                value: known.iter().sum::<f64>() / known.len() as f64,
+                least: known.iter().copied().reduce(f64::min)?,
+                most: known.iter().copied().reduce(f64::max)?,
+            })
         };
         devices
             .into_iter()
@@ -210,8 +231,11 @@ mod tests {
         table.push("sdb", vec![Some(5.0), None]);
         table.push("sda", vec![Some(3.0), Some(4.0)]);
         let means = table.means();
-        assert_eq!(means[0], ("sda", 2, vec![Some(2.0), Some(4.0)]));
-        assert_eq!(means[1], ("sdb", 1, vec![Some(5.0), None]));
+        let mean = |value, least, most| Some(Mean { value, least, most });
+        assert_eq!(means[0], ("sda", 2, vec![mean(2.0, 1.0, 3.0), mean(4.0, 4.0, 4.0)]));
+        assert_eq!(means[1], ("sdb", 1, vec![mean(5.0, 5.0, 5.0), None]));
+        let several = |at: usize| means[0].2[at].map(|mean| mean.is_of_several());
+        assert_eq!([several(0), several(1)], [Some(true), Some(false)]);
         assert_eq!(table.value(&table.rows[2], &["txpci", "rxpci"]), Some(4.0));
         assert_eq!(table.value(&table.rows[2], &["r"]), None);
     }

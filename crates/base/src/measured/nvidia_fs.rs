@@ -1,8 +1,8 @@
 //! `/proc/driver/nvidia-fs/stats`: what NVIDIA's nvidia-fs driver counts.
 //!
 //! The layout is that of nvidia-fs 2.3 to 2.2x (statistics versions 2.0 to 4.0 and later); fields
-//! are found by name, so lines that a version adds are passed over. The line `Ops` is not read: it
-//! holds operations in flight, and 0 there means nothing.
+//! are found by name, so lines that a version adds are passed over. The line `Ops` holds operations
+//! in flight: 0 there means nothing.
 
 const MIB: u64 = 1 << 20;
 
@@ -19,6 +19,10 @@ pub struct Direction {
     pub bytes: u64,
     /// Bytes per second of the last interval (`Bandwidth(MiB/s)`), where they are printed.
     pub rate: Option<u64>,
+    /// Microseconds of an operation on average (`Avg-Latency(usec)`), where they are printed.
+    pub latency_us: Option<u64>,
+    /// Operations in flight (line `Ops`), where they are printed.
+    pub in_flight: Option<u64>,
 }
 
 /// The driver's own facts.
@@ -69,6 +73,8 @@ pub struct Further {
     pub bar1_maps: Option<u64>,
     /// Mappings that failed (`err`).
     pub bar1_map_errors: Option<u64>,
+    /// Mappings that were freed (`free`).
+    pub bar1_freed: Option<u64>,
     /// Mappings that are there now (`active`).
     pub bar1_active: Option<u64>,
     /// Requests that mixed pages of processor and GPU (`Error`, `cpu-gpu-pages`).
@@ -175,6 +181,10 @@ pub fn parse(text: &str) -> Result<NvidiaFsSample, usize> {
                 direction.rate = value.parse().ok().map(|mib: u64| mib.saturating_mul(MIB));
                 continue;
             }
+            if name == "Avg-Latency(usec)" {
+                direction.latency_us = value.parse().ok();
+                continue;
+            }
             let field = match name {
                 "n" => &mut direction.begun,
                 "ok" => &mut direction.ok,
@@ -213,7 +223,10 @@ fn further<'t>(part: &'t str, line: &'t str, sample: &mut NvidiaFsSample) -> &'t
             ("Mmap", "munmap", _) => &mut further.unmaps,
             ("Bar1-map", "n", _) => &mut further.bar1_maps,
             ("Bar1-map", "err", _) => &mut further.bar1_map_errors,
+            ("Bar1-map", "free", _) => &mut further.bar1_freed,
             ("Bar1-map", "active", _) => &mut further.bar1_active,
+            ("Ops", "Read", _) => &mut sample.reads.in_flight,
+            ("Ops", "Write", _) => &mut sample.writes.in_flight,
             ("Error", "cpu-gpu-pages", _) => &mut further.mixed_page_errors,
             ("Error", "sg-ext", _) => &mut further.scatter_errors,
             ("Error", "dma-map", _) => &mut further.dma_map_errors,

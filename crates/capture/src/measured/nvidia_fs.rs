@@ -54,28 +54,57 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     captured.machine.settings.cross_root_ports = crossed(&sample);
     let version = sample.driver_version.as_ref().map(|version| version.replace(':', "."));
     merge::module(&mut captured.machine, module(true, version));
+    // It loads only where NVIDIA's driver exports functions to it (`nvidia_p2p_get_pages`).
+    let driver = ModuleFacts { name: "nvidia".to_owned(), ..module(true, None) };
+    merge::module(&mut captured.machine, driver);
+    captured.remarks.extend(moved(&sample));
     tables(&sample, captured);
     Ok(())
 }
 
+/// The I/Os that went through the module, which it counts where they are not of cuFile's
+/// compatibility mode.
+fn moved(sample: &NvidiaFsSample) -> Option<String> {
+    let (reads, writes) = (sample.reads.ok, sample.writes.ok);
+    let failed = sample.reads.failed.saturating_add(sample.writes.failed);
+    let failed = if failed == 0 { "none failed".to_owned() } else { format!("{failed} failed") };
+    (reads > 0 || writes > 0).then(|| {
+        format!(
+            "nvidia-fs counts {reads} reads and {writes} writes that succeeded since it was \
+             loaded or reset, {failed}: GDS moved bytes on this machine. For which mounts is not said."
+        )
+    })
+}
+
 fn tables(sample: &NvidiaFsSample, captured: &mut Captured) {
     let some = |count: u64| Some(count as f64);
-    let mut counts = Measured::new(KIND.command, &["begun", "ok", "errors", "MiB"]);
+    let columns = ["begun", "ok", "errors", "undone", "now", "MiB", "MiB/s lately", "latency us"];
+    let mut counts = Measured::new(KIND.command, &columns);
+    let mut push = |of: &str, values: [Option<u64>; 8]| {
+        counts.push(of, values.map(|count| count.and_then(some)).to_vec());
+    };
     for (of, one) in [("reads", sample.reads), ("writes", sample.writes)] {
         if one.begun > 0 || one.failed > 0 {
-            let mib = some(one.bytes >> 20);
-            counts.push(of, vec![some(one.begun), some(one.ok), some(one.failed), mib]);
+            let [begun, ok, failed, mib] =
+                [one.begun, one.ok, one.failed, one.bytes >> 20].map(Some);
+            let rate = one.rate.map(|rate| rate >> 20);
+            push(of, [begun, ok, failed, None, one.in_flight, mib, rate, one.latency_us]);
         }
     }
     let further = sample.further;
     if further.maps.is_some_and(|maps| maps > 0) {
-        let values = [further.maps, further.maps_ok, further.map_errors, None];
-        counts.push("buffers mapped (Mmap)", values.map(|count| count.and_then(some)).to_vec());
-        let unmapped = vec![None, further.unmaps.and_then(some), None, None];
-        counts.push("buffers unmapped (munmap)", unmapped);
+        let (begun, ok, errors) = (further.maps, further.maps_ok, further.map_errors);
+        let undone = further.unmaps;
+        push("buffers mapped (Mmap)", [begun, ok, errors, undone, None, None, None, None]);
+    }
+    if further.bar1_maps.is_some_and(|maps| maps > 0) {
+        let (begun, errors, undone) =
+            (further.bar1_maps, further.bar1_map_errors, further.bar1_freed);
+        let now = further.bar1_active;
+        push("mappings into BAR1", [begun, None, errors, undone, now, None, None, None]);
     }
     if let Some(mib) = further.shadow_mib {
-        counts.push("shadow buffers, now", vec![None, None, None, some(mib)]);
+        push("shadow buffers", [None, None, None, None, None, Some(mib), None, None]);
     }
     put(captured, counts);
     let mut errors = Measured::new(KIND.command, &["errors"]);
@@ -110,6 +139,27 @@ fn tables(sample: &NvidiaFsSample, captured: &mut Captured) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_show_the_driver_and_that_bytes_moved() {
+        let mut captured = Captured::default();
+        let text = "$ cat /proc/driver/nvidia-fs/stats\nGDS Version: 0.9.0.743\nNVFS \
+                    statistics(ver: 2.0)\nNVFS Driver(version: 2:3:1)\nReads : n=130 ok=128 \
+                    err=0 readMiB=128 io_state_err=0\nReads : Bandwidth(MiB/s)=13081 \
+                    Avg-Latency(usec)=9773\nBar1-map : n=9 ok=9 err=0 free=7 callbacks=0 \
+                    active=2\nOps : Read=2 Write=0\n";
+        crate::read("text", text, &mut captured).unwrap();
+        let loaded =
+            |name: &str| captured.machine.modules.iter().any(|one| one.name == name && one.loaded);
+        assert!(loaded("nvidia") && loaded("nvidia_fs"), "{:?}", captured.machine.modules);
+        let remark = captured.remarks.concat();
+        assert!(remark.contains("128 reads") && remark.contains("none failed"), "{remark}");
+        let rows: Vec<_> = captured.measured.iter().flat_map(|one| &one.rows).collect();
+        let row = |of: &str| rows.iter().find(|row| row.of == of).unwrap().values.clone();
+        let [reads, maps] = ["reads", "mappings into BAR1"].map(row);
+        assert_eq!(reads[4..], [Some(2.0), Some(128.0), Some(13_081.0), Some(9773.0)]);
+        assert_eq!(maps[3..5], [Some(7.0), Some(2.0)]);
+    }
 
     #[test]
     fn statistics_that_are_not_there_are_of_a_module_that_is_not_loaded() {

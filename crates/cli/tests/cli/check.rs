@@ -268,14 +268,14 @@ fn results_in_a_text_are_held_against_each_other() {
         1024(KiB) Throughput: 6.962237 GiB/sec, Avg_Latency: 8976.802942 usecs ops: 855553 \
         total_time 120.004668 secs\n";
     fs::write(dir.path().join("post.txt"), text).unwrap();
-    let ran = gpuio(dir.path(), "check --from post.txt").exits(0);
+    let ran = gpuio(dir.path(), "check --from post.txt").exits(1);
     for words in ["RESULTS IN THESE TEXTS (1)", "CONTRADICTIONS (1)", "another command ran"] {
         assert!(ran.out.contains(words), "{words}: {ran:#?}");
     }
     assert!(ran.out.ends_with("contradict each other: 1 above.\n"), "{ran:#?}");
     // Rules have nothing to say of a machine that is not in the text.
     assert!(!ran.out.contains("UNKNOWN"), "{ran:#?}");
-    let json = gpuio(dir.path(), "check --from post.txt --format json").exits(0).json();
+    let json = gpuio(dir.path(), "check --from post.txt --format json").exits(1).json();
     let all = json["results"].as_array().unwrap();
     let one = all.iter().find(|one| one["about"] == "contradiction").unwrap();
     assert_eq!(one["lines"], serde_json::json!([1, 2]));
@@ -284,7 +284,7 @@ fn results_in_a_text_are_held_against_each_other() {
     // A line that results are read from is understood, and words beside it are not.
     let edit = format!("{text}Edit: after a reboot it works\n");
     fs::write(dir.path().join("edit.txt"), edit).unwrap();
-    let ran = gpuio(dir.path(), "check --from edit.txt").exits(0);
+    let ran = gpuio(dir.path(), "check --from edit.txt").exits(1);
     assert!(ran.out.contains("Not understood: 1 line (edit.txt line 3 \"Edit: after"), "{ran:#?}");
     // Figures of another tool are named; limits are none of them.
     let ior = "Max Read:  9380.12 MiB/sec\nLnkCap: Exit Latency L1 <16us\n";

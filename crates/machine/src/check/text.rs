@@ -13,7 +13,7 @@ pub(crate) const RULE: usize = 16;
 /// The findings by severity. Passes and unknowns have one line each: there is nothing to fix. Rules
 /// that do not apply have one line together for each reason, or with `all` one each. `read` has the
 /// commands whose output was read, where the machine is from texts: then rules that are unknown
-/// come last, with one line for each text that is missing.
+/// come last, with one line for the texts that are missing.
 pub fn document(findings: &[Finding], all: bool, read: Option<&[&str]>) -> Document {
     let mut page = Document::new("Check");
     let read = read.filter(|_| !all);
@@ -48,8 +48,8 @@ pub fn document(findings: &[Finding], all: bool, read: Option<&[&str]>) -> Docum
     page
 }
 
-/// Rules by the text that shows what they need, most rules first; where that text was read, by
-/// their reason.
+/// The number of rules by the text that shows what they need, in one line, most rules first; where
+/// that text was read, rules by their reason.
 fn missing(unknown: &[&Finding], read: &[&str]) -> List {
     let text = |found: &Finding| find(found.rule).map(|rule| rule.shown_by);
     // Something is known of devices that are named, and another text than the rule's has more.
@@ -64,10 +64,12 @@ fn missing(unknown: &[&Finding], read: &[&str]) -> List {
         grouped(without.iter().map(|found| (text(found).unwrap_or_default(), found.rule)));
     groups.iter_mut().for_each(|(_, rules)| rules.dedup());
     groups.sort_by_key(|(_, rules)| std::cmp::Reverse(rules.len()));
-    let needs = groups.into_iter().map(|(text, rules)| {
-        let (count, names) = (rules.len(), rules.join(", "));
-        let need = if count == 1 { "rule needs" } else { "rules need" };
-        format!("{count} {need} `{text}`: {names}")
+    let rules: usize = groups.iter().map(|(_, rules)| rules.len()).sum();
+    let texts = groups.iter().map(|(text, rules)| format!("`{text}` ({})", rules.len()));
+    let texts = texts.collect::<Vec<_>>().join(", ");
+    let needs = (rules > 0).then(|| {
+        let need = if rules == 1 { "rule needs" } else { "rules need" };
+        format!("{rules} {need} what is not here: {texts}")
     });
     let reason = |found: &Finding| match other(found) {
         Some(fix) => format!("{}; {fix}", found.observed),
@@ -77,7 +79,7 @@ fn missing(unknown: &[&Finding], read: &[&str]) -> List {
     let reasons =
         reasons.into_iter().map(|(reason, rules)| format!("{}: {reason}", rules.join(", ")));
     let each = (!unknown.is_empty()).then(|| "--all shows the reason of each.".to_owned());
-    List::of(2, needs.chain(reasons).chain(each))
+    List::of(2, needs.into_iter().chain(reasons).chain(each))
 }
 
 /// The section of a severity with so many findings.
@@ -154,7 +156,7 @@ mod tests {
         let mut findings = names.map(found).to_vec();
         findings.push(Finding::of(find("bar1").unwrap(), Found::pass("good")));
         let text = document(&findings, false, Some(&["ip addr"])).terminal(80);
-        assert!(text.contains("2 rules need `lspci -vv`: acs, shared-uplink\n"), "{text}");
+        assert!(text.contains("2 rules need what is not here: `lspci -vv` (2)\n"), "{text}");
         assert!(text.contains("mtu: mtu was not read") && !text.contains("acs was"), "{text}");
         assert!(text.find("PASS").unwrap() < text.find("UNKNOWN").unwrap(), "{text}");
         let whole = document(&findings, true, Some(&["ip addr"])).terminal(80);

@@ -11,6 +11,7 @@
 //! - `command`: what a command line or a job file requested. `result`, `fio`, `single`: result
 //!   lines.
 //! - `seen/`: tools that look on: iostat, dmon, gds_stats, the statistics of nvidia-fs.
+//! - `join`: tools whose output stands in a text of its own.
 //! - `hold/`: the rules, a file for each kind.
 //!
 //! To add a tool that looks on: its reader in [`gpuio_base::measured`], a file in `seen/` and a row
@@ -20,6 +21,7 @@ mod command;
 mod figure;
 mod fio;
 mod hold;
+mod join;
 mod line;
 mod page;
 mod result;
@@ -36,6 +38,7 @@ use crate::foreign::{Direction, gdsio};
 
 pub(crate) use hold::contradictions;
 pub use hold::{Known, hold, unread};
+pub use join::join;
 pub use page::section;
 
 use line::Line;
@@ -56,6 +59,12 @@ pub struct Post {
     unread: Vec<(usize, Vec<String>)>,
     /// Lines of the text that were read as a part, from 1.
     read: BTreeSet<usize>,
+    /// The last number of its lines, with those of texts that are joined to it.
+    most_line: usize,
+    /// Texts whose tools are read as beside its run.
+    joined: Vec<join::Beside>,
+    /// Why its tools, which are all that it has, are read as beside no run.
+    apart: Option<String>,
 }
 
 impl Post {
@@ -256,7 +265,8 @@ pub fn read(name: &str, text: &str) -> Post {
     let ends = lines.iter().skip(1).map(|line| line.number).chain([text.lines().count() + 1]);
     let wrapped = lines.iter().zip(ends).filter(|(line, _)| read.contains(&line.number));
     let read = wrapped.flat_map(|(line, end)| line.number..end).collect();
-    Post { name: name.to_owned(), runs, lines, unread, read }
+    let (name, most_line) = (name.to_owned(), text.lines().count());
+    Post { name, runs, lines, unread, read, most_line, ..Post::default() }
 }
 
 /// The rates, times and counts that a text has, with their lines: all that is understood of slides
@@ -321,6 +331,8 @@ struct Reader {
     named: Option<(&'static str, usize)>,
     /// Tools that looked on before any command or result.
     early: Vec<(Seen, Option<String>)>,
+    /// The rate in words above the first of them.
+    early_words: Option<(figure::Figure, usize)>,
     /// Lines of tables, with the columns that are not read.
     unread: Vec<(usize, Vec<String>)>,
 }
@@ -428,6 +440,7 @@ impl Reader {
     fn got(&mut self, got: Got) -> usize {
         self.words = None;
         let early = std::mem::take(&mut self.early);
+        self.early_words = None;
         // The output of a command that ended before another one began was not beside it.
         let load = self.runs.last().filter(|run| run.got.is_none());
         let load = load.and_then(|run| run.shell.clone());
@@ -461,6 +474,7 @@ impl Reader {
         let own = self.shell.as_ref().filter(|(command, _)| is_of(command, seen.tool));
         let shell = own.and(self.shell(|line| of_tool(line, seen.tool)));
         let Some(last) = self.runs.last_mut() else {
+            self.early_words = self.early_words.take().or(words);
             self.early.push((seen, shell));
             return;
         };
@@ -491,8 +505,9 @@ impl Reader {
         let words = line.text.split(|c: char| !c.is_ascii_uppercase() && c != '_');
         let path = words.filter(|word| word.len() > 3).find_map(gdsio::path_of);
         self.named = path.map(|path| (path, line.number)).or(self.named);
-        let is_result = ["result", "sustain", "achiev"].iter().any(|w| line.text.contains(w))
-            && !sentence::is_otherwise(&line.text);
+        let is_result =
+            ["result", "sustain", "achiev", "iostat"].iter().any(|word| line.text.contains(word))
+                && !sentence::is_otherwise(&line.text);
         let mut found = figure::figures(&line.text).into_iter();
         let rate = found.find(|one| one.unit == figure::Unit::Rate);
         if let Some(rate) = rate.filter(|_| is_result && self.words.is_none()) {
@@ -504,7 +519,8 @@ impl Reader {
         let early: Vec<Seen> = self.early.into_iter().map(|one| one.0).collect();
         if let Some(first) = early.first() {
             let line = first.line;
-            self.runs.push(Run { line, beside: early, ..Run::default() });
+            let in_words = self.early_words.take();
+            self.runs.push(Run { line, beside: early, in_words, ..Run::default() });
         }
         // Beside results, a command whose own is not there says nothing. Without any, commands and
         // job files are requests.

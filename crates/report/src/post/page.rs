@@ -46,7 +46,8 @@ pub fn section(posts: &[Post], statements: &[Statement]) -> Option<Section> {
         count => format!("{title} IN THESE TEXTS ({count})"),
     };
     let mut section = Section::new("results", title);
-    let several = posts.iter().filter(|post| !post.is_empty()).count() > 1;
+    let several = posts.iter().filter(|post| !post.is_empty()).count() > 1
+        || posts.iter().any(|post| !post.joined.is_empty());
     if !runs.is_empty() {
         let shown = runs.iter().take(MOST_ROWS).copied();
         section.table(table(several).table("results", shown));

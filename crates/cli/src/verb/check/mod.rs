@@ -72,7 +72,7 @@ pub(crate) fn run(check: &Check) -> Result<ExitCode, Failure> {
     Ok(if failed { ExitCode::from(1) } else { ExitCode::SUCCESS })
 }
 
-/// The answer on one machine, and whether a rule failed.
+/// The answer on one machine, and whether a rule failed or figures contradict each other.
 fn of_one(
     check: &Check,
     rules: &[&Rule],
@@ -99,6 +99,7 @@ fn of_one(
         }
     };
     let Output { findings, verdict, proof } = &page;
+    let contradict = held.warning().is_some();
     let text = if format.name == "json" {
         let coherent = gpuio_machine::check::coherent_links(&machine);
         let page = json::render(findings, &coherent, verdict.as_ref(), proof.as_ref());
@@ -138,7 +139,7 @@ fn of_one(
         formats::print(format, "check", &document)
     };
     let failed = |finding: &Finding| finding.severity == Severity::Fail;
-    Ok((text, findings.iter().any(failed)))
+    Ok((text, findings.iter().any(failed) || contradict))
 }
 
 pub(super) fn own_machine() -> Machine {

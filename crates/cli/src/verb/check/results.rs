@@ -68,7 +68,7 @@ pub(in crate::verb) fn hold(
     wanted: impl Fn(&Post) -> bool,
     conflicts: &[String],
 ) -> Held {
-    let posts: Vec<Post> = posts(source).filter(wanted).collect();
+    let posts: Vec<Post> = post::join(posts(source).filter(wanted).collect());
     // A text without results may still have figures in words and tables of its machine.
     let captured = &source.captured;
     let empty = posts.iter().all(Post::is_empty);

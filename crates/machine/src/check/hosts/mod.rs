@@ -89,7 +89,8 @@ pub fn differences(hosts: &[HostFacts<'_>]) -> Vec<Difference> {
 }
 
 /// The differences between machines of which texts show a part. One that shows nothing of a part
-/// does not differ there, unless it shows others of its kind that another machine has too.
+/// does not differ there, unless it shows others of its kind that another machine has too. All
+/// machines have a kernel: a text without it says nothing.
 pub fn differences_in_texts(hosts: &[HostFacts<'_>]) -> Vec<Difference> {
     let mut all = differences(hosts);
     // Where a function is plugged in makes no difference to what it does.
@@ -106,7 +107,8 @@ pub fn differences_in_texts(hosts: &[HostFacts<'_>]) -> Vec<Difference> {
             let own = hosts.iter().find(is).map(of).unwrap_or_default();
             let mut others = hosts.iter().filter(|host| !is(host)).flat_map(of);
             // One that it lists has a value that is not known.
-            let lacks = !one.parts.iter().any(|part| own.contains_key(part));
+            let lacks =
+                !one.parts.is_empty() && !one.parts.iter().any(|part| own.contains_key(part));
             let owns = one.parts.iter().all(|part| has_owner(&own, part));
             lacks && (owns || aspect.presence && others.any(|(name, _)| own.contains_key(&name)))
         };
@@ -311,6 +313,10 @@ mod tests {
         assert_eq!(words(&hosts), ["kernel "]);
         hosts[1].1.gdscheck = Some(check("Unsupported"));
         assert_eq!(words(&hosts), ["kernel ", "gdscheck NVMe"]);
+        // Nothing follows from a text that does not have it.
+        let release = hosts[0].1.host.kernel.release.take();
+        assert_eq!(words(&hosts), ["gdscheck NVMe"]);
+        hosts[0].1.host.kernel.release = release;
         let mut gpu = hosts[1].1.gpus[0].clone();
         (gpu.index, gpu.name) = (Fact::Known(1), Fact::Known("H100".to_owned()));
         hosts[1].1.gpus.push(gpu);

@@ -16,8 +16,9 @@ pub(super) const RULE: Rule = Rule {
     name: "acs",
     question: "Do the PCIe bridges above GPUs, drives and network cards let peers' traffic \
                stay below them (ACS redirection off)?",
-    why: "With ACS redirection a drive's DMA into GPU memory below the same switch goes up to the \
-          root complex and down again: it takes the shared link twice, or does not work at all.",
+    why: "With ACS redirection the DMA of a drive or a card into GPU memory below the same switch \
+          goes up to the root complex and down again: it takes the shared link twice, or does not \
+          work at all.",
     fix: "Switch ACS off in the firmware (and with it, if need be, virtualization), or until the \
            next boot with `setpci -s BRIDGE ECAP_ACS+0x6.w=0000`. Leave it on where devices are \
            passed to virtual machines: it isolates them.",

@@ -56,8 +56,12 @@ fn one(machine: &Machine, array: &BlockDevice, disks: &[&BlockDevice]) -> Found 
     let tops: Vec<_> = addresses.iter().filter_map(|address| root_port(machine, address)).collect();
     let without = disks.iter().any(|disk| disk.pci.is_empty());
     if disks.is_empty() || without || tops.len() < addresses.len() {
-        return Found::unknown("the PCIe paths from its members to root ports are not known")
-            .at([name]);
+        let why = "the PCIe paths from its members to root ports are not known";
+        let fix = match disks.is_empty() {
+            true => "read `cat /proc/mdstat`",
+            false => "read `lspci -tv` and `ls -l /dev/disk/by-path`",
+        };
+        return Found::unknown(why).fix(fix).at([name]);
     }
     let mut ports: Vec<&str> = tops.iter().map(|(_, port)| *port).collect();
     ports.sort_unstable();

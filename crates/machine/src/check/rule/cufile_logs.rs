@@ -83,9 +83,15 @@ fn from_gdscheck(machine: &Machine, why: &str) -> Vec<Found> {
     if known == 0 {
         return vec![Found::unknown(why)];
     }
-    let rest =
-        format!("the log's level and directory are not known, gdscheck prints neither: {why}");
-    found.push(Found::unknown(rest).fix("add cufile.json to --from"));
+    let rest = "the log's level and directory are not known, gdscheck prints neither";
+    let add = "add cufile.json to --from";
+    match found.last_mut() {
+        Some(last) => {
+            let fix = last.fix.take().map(|fix| format!("{fix}; ")).unwrap_or_default();
+            last.fix = Some(format!("{fix}{rest}: {add}"));
+        }
+        None => found.push(Found::unknown(format!("{rest}: {why}")).fix(add)),
+    }
     found
 }
 

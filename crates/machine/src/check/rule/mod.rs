@@ -28,6 +28,7 @@ mod p2pdma;
 mod pcie_link;
 mod peermem;
 mod persistence;
+mod ports;
 mod relaxed_ordering;
 mod rings;
 mod sata_link;
@@ -78,6 +79,7 @@ pub static RULES: &[Rule] = &[
     governor::RULE,
     nfs_transport::RULE,
     nfs_size::RULE,
+    ports::RULE,
     mtu::RULE,
     shared_nic::RULE,
     lnet::RULE,

@@ -15,6 +15,9 @@ use crate::post::{About, Got, Post, Run, Seen, Statement};
 /// agree. NVIDIA's guide has up to 3 % between gdsio and iostat.
 const AGREE: f64 = 0.10;
 
+/// The same for sums within one report: its lines are of one moment.
+const SUMS: f64 = 0.01;
+
 pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
     let mut all = Vec::new();
     for run in &post.runs {
@@ -38,6 +41,9 @@ pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
             match &seen.sight {
                 Sight::Disks(disks) => {
                     all.extend(disks_of(post, known, run, seen, disks));
+                    if run.got.is_none() {
+                        all.extend(above(post, seen, disks));
+                    }
                 }
                 Sight::CuFile(stats) => all.extend(cufile(post, run, seen, stats)),
                 Sight::Module(module) => {
@@ -97,6 +103,12 @@ pub(super) fn moving(disks: &[Disk], direction: Direction) -> Vec<&Disk> {
     bottom.into_iter().filter(|disk| moved(disk, direction) > most / 100.0).collect()
 }
 
+/// The bytes per second of the busier direction of the drives at the bottom.
+pub(super) fn bytes_of(disks: &[Disk]) -> f64 {
+    let sum = |side| moving(disks, side).iter().map(|disk| moved(disk, side)).sum::<f64>();
+    sum(Direction::Read).max(sum(Direction::Write))
+}
+
 /// Whether the drives move what a result has.
 pub(in crate::post) fn agree(disks: &[Disk], got: &Got) -> bool {
     let sum: f64 = moving(disks, got.direction).iter().map(|one| moved(one, got.direction)).sum();
@@ -104,7 +116,7 @@ pub(in crate::post) fn agree(disks: &[Disk], got: &Got) -> bool {
 }
 
 /// Whether a share of one rate of another is within what tools differ by.
-fn is_alike(share: f64) -> bool {
+pub(in crate::post) fn is_alike(share: f64) -> bool {
     (1.0 - AGREE..=1.0 + AGREE).contains(&share)
 }
 
@@ -254,6 +266,34 @@ fn disks_of(
     }
     all.extend(busy(post, seen, &moving));
     all
+}
+
+/// Arrays and volumes that move what the drives of the list move together.
+fn above(post: &Post, seen: &Seen, disks: &[Disk]) -> Vec<Statement> {
+    let sum = |side| disks.iter().map(|disk| moved(disk, side)).sum::<f64>();
+    let side = match sum(Direction::Write) > sum(Direction::Read) {
+        true => Direction::Write,
+        false => Direction::Read,
+    };
+    let moving: Vec<&Disk> = moving(disks, side);
+    let all: f64 = moving.iter().map(|disk| moved(disk, side)).sum();
+    let names: Vec<String> = moving.iter().map(|disk| disk.name.clone()).collect();
+    let arrays = disks.iter().filter(|disk| disk.is_made_of_others() && moving.len() > 1);
+    let alike = arrays.filter(|disk| (moved(disk, side) / all - 1.0).abs() <= SUMS);
+    let said = alike.map(|disk| {
+        let own = moved(disk, side);
+        let text = format!(
+            "iostat's {} and {} agree: {} and together {}, {} apart. So these are the drives below \
+             it that move its bytes.",
+            disk.name,
+            words::and(&names),
+            words::rate(own),
+            words::rate(all),
+            words::apart(own, all)
+        );
+        say(post, About::Agreement, &[seen.line], text)
+    });
+    said.collect()
 }
 
 /// A rate in words instead of a result line.

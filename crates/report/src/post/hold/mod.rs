@@ -19,8 +19,8 @@ use gpuio_machine::flow::Figures;
 use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
 
-use crate::post::{About, Post, Run, Statement};
-pub(in crate::post) use beside::agree;
+use crate::post::{About, Post, Run, Statement, join};
+pub(in crate::post) use beside::{agree, is_alike};
 pub(crate) use own::contradictions;
 pub(in crate::post) use path::sets_mode;
 pub(crate) use words::rate_of;
@@ -47,7 +47,7 @@ enum Sees {
 }
 
 /// In the order in which statements of one kind are printed.
-const RULES: [(Sees, Rule); 17] = [
+const RULES: [(Sees, Rule); 18] = [
     (Sees::All, path::path),
     (Sees::All, requested::hold),
     (Sees::Sound, machine::hold),
@@ -61,6 +61,7 @@ const RULES: [(Sees, Rule); 17] = [
     (Sees::Sound, beside::hold),
     (Sees::Sound, pairs::pairs),
     (Sees::Sound, pairs::series),
+    (Sees::Sound, pairs::alike),
     (Sees::Sound, changes::hold),
     (Sees::Sound, claims::hold),
     (Sees::Sound, tables::hold),
@@ -90,6 +91,7 @@ pub fn hold(posts: &[Post], known: &[Known<'_>]) -> Vec<Statement> {
             Sees::Sound => rule(&sound, known),
         };
         let mut own: Vec<Statement> = RULES.iter().flat_map(of_rule).collect();
+        own.extend(join::said(post));
         own.sort_by_key(|one| (one.about, one.lines.first().copied()));
         for one in own {
             // The same advice for several runs is one.
@@ -106,11 +108,28 @@ pub fn hold(posts: &[Post], known: &[Known<'_>]) -> Vec<Statement> {
     all
 }
 
-fn say(post: &Post, about: About, lines: &[usize], words: String) -> Statement {
+/// A statement on lines of a text; those of texts that are joined to it stand in the words.
+pub(in crate::post) fn say(
+    post: &Post,
+    about: About,
+    lines: &[usize],
+    mut words: String,
+) -> Statement {
     let mut lines: Vec<usize> = lines.iter().copied().filter(|line| *line > 0).collect();
     lines.sort_unstable();
     lines.dedup();
-    Statement { about, file: post.name.clone(), lines, words }
+    let places: Vec<(&str, usize)> = lines.iter().map(|line| post.origin(*line)).collect();
+    let file = places.first().map_or(post.name.as_str(), |(file, _)| file);
+    let is_own = |place: &&(&str, usize)| place.0 == file;
+    let others = places.iter().filter(|place| !is_own(place));
+    let others: Vec<String> = others.map(|(name, line)| format!("{name}:{line}")).collect();
+    if !others.is_empty() {
+        let end = if words.ends_with('.') { "." } else { "" };
+        words.truncate(words.len() - end.len());
+        words.push_str(&format!(" ({}){end}", others.join(", ")));
+    }
+    let lines = places.iter().filter(is_own).map(|(_, line)| *line).collect();
+    Statement { about, file: file.to_owned(), lines, words }
 }
 
 /// The machine of a run: the one of its host, else the only one.

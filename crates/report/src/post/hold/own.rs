@@ -257,7 +257,11 @@ pub(super) fn line_with_itself(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
         }
     }
     let counts = RELATIONS.iter().zip(&agree).filter(|(_, count)| **count > 0);
-    let counts: Vec<String> = counts.map(|(one, n)| format!("{} in {n}", one.name)).collect();
+    let within = |one: &Relation| {
+        one.within.map(|share| format!(" (within {:.0} %)", share * 100.0)).unwrap_or_default()
+    };
+    let counts = counts.map(|(one, n)| format!("{} in {n}{}", one.name, within(one)));
+    let counts: Vec<String> = counts.collect();
     if !counts.is_empty() {
         let results = many(results, "result");
         let text = format!("Within themselves, {results}: {}.", counts.join(", "));
@@ -314,17 +318,27 @@ pub(crate) fn contradictions(reading: &Reading) -> Vec<String> {
 /// A relation between the figures of one result, which has so many I/Os in flight at most.
 struct Relation {
     name: &'static str,
+    /// The share that its words state, where it holds of what people take for exact.
+    within: Option<f64>,
     check: fn(&Got, Option<f64>) -> Found,
 }
 
 const RELATIONS: [Relation; 6] = [
-    Relation { name: "I/Os x size are the data", check: data },
-    Relation { name: "data / time is the rate", check: rate },
-    Relation { name: "IOPS x size is the rate", check: iops },
-    Relation { name: "I/Os / time are the IOPS", check: ops },
-    Relation { name: "latency x rate are the I/Os that threads have in flight", check: in_flight },
-    Relation { name: "percentiles ascend", check: percentiles },
+    exact("I/Os x size are the data", data),
+    exact("data / time is the rate", rate),
+    exact("IOPS x size is the rate", iops),
+    exact("I/Os / time are the IOPS", ops),
+    Relation {
+        name: "latency x rate are the I/Os that threads have in flight",
+        within: Some(IN_FLIGHT),
+        check: in_flight,
+    },
+    exact("percentiles ascend", percentiles),
 ];
+
+const fn exact(name: &'static str, check: fn(&Got, Option<f64>) -> Found) -> Relation {
+    Relation { name, within: None, check }
+}
 
 /// The outcome of a check.
 enum Found {

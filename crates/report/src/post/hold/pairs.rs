@@ -1,9 +1,14 @@
 //! Results against each other.
 
-use super::changes::are_rows_alike;
+use super::changes::{are_rows_alike, side_of};
 use super::{Known, say, words};
 use crate::foreign::Direction;
-use crate::post::{About, Got, Post, Run, Statement};
+use crate::post::{About, Asked, Got, Post, Run, Statement};
+
+/// A factor between runs of one load that chance does not explain.
+const CHANCE: f64 = 1.25;
+/// The tool of results in tables, whose rows have more settings than are read.
+const TABLE: &str = "table";
 
 struct Result<'r> {
     run: &'r Run,
@@ -126,6 +131,60 @@ fn pair(post: &Post, first: &Result<'_>, second: &Result<'_>) -> Option<Statemen
     Some(say(post, About::Compared, &lines, text))
 }
 
+/// Results of one load, as far as lines and commands show it, that are far apart.
+pub(super) fn alike(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
+    let mut groups: Vec<Vec<Result<'_>>> = Vec::new();
+    for one in results(post).into_iter().filter(|one| one.got.tool != TABLE) {
+        let is_its = |group: &&mut Vec<Result<'_>>| is_same_load(post, &group[0], &one);
+        match groups.iter_mut().find(is_its) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    groups.iter().filter_map(|group| far_apart(post, group)).collect()
+}
+
+fn is_same_load(post: &Post, a: &Result<'_>, b: &Result<'_>) -> bool {
+    let asked = |one: &Result<'_>| one.run.asked.clone().map(|asked| Asked { line: 0, ..asked });
+    let side = |one: &Result<'_>| side_of(post, one.got.line);
+    let (one, two) = (a.got, b.got);
+    // Reports of one run, each longer than the one before, are of one load that goes on.
+    let is_as_long = match (one.seconds, two.seconds) {
+        (Some(one), Some(two)) => one.max(two) < one.min(two) * CHANCE,
+        _ => true,
+    };
+    is_as_long
+        && one.tool == two.tool
+        && one.set_bytes == two.set_bytes
+        && asked(a) == asked(b)
+        && a.run.host == b.run.host
+        && side(a) == side(b)
+        && unlike(a.run, b.run).is_empty()
+}
+
+fn far_apart(post: &Post, group: &[Result<'_>]) -> Option<Statement> {
+    let rates: Vec<f64> = group.iter().map(|one| one.got.rate).collect::<Option<_>>()?;
+    let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = rates.iter().copied().fold(0.0, f64::max);
+    if least <= 0.0 || most < least * CHANCE {
+        return None;
+    }
+    let lines: Vec<usize> = group.iter().map(|one| one.got.line).collect();
+    let rates: Vec<String> = rates.into_iter().map(words::rate).collect();
+    let shown = match group[0].run.asked {
+        Some(_) => "the commands and lines",
+        None => "the lines",
+    };
+    let text = format!(
+        "One load, as far as {shown} show it, with {}: {:.1} times apart. Something else differs \
+         (another GPU, drive or cache state, another load beside it), so no mean of them is the \
+         rate of either.",
+        words::and(&rates),
+        most / least
+    );
+    Some(say(post, About::Compared, &lines, text))
+}
+
 /// Results that differ in their threads alone, three or more in a row.
 pub(super) fn series(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
     let (reads, others): (Vec<_>, Vec<_>) =
@@ -200,7 +259,19 @@ mod tests {
 
     fn said(text: &str) -> Vec<Statement> {
         let post = crate::post::read("post", text);
-        pairs(&post, &[]).into_iter().chain(series(&post, &[])).collect()
+        [pairs(&post, &[]), series(&post, &[]), alike(&post, &[])].concat()
+    }
+
+    #[test]
+    fn results_of_one_load_that_are_far_apart_are_named() {
+        let [fast, slow, other] = [(64, 1.85), (64, 0.105), (32, 1.85)]
+            .map(|(threads, rate)| line("-d 0", threads, 4, rate));
+        let all = said(&(fast.clone() + &slow));
+        assert!(all.len() == 1 && all[0].words.contains("17.6 times apart"), "{all:?}");
+        assert_eq!(all[0].lines, [2, 4]);
+        assert_eq!(said(&(fast.clone() + &other)), []);
+        let near = line("-d 0", 64, 4, 1.6);
+        assert_eq!(said(&(fast + &near)), []);
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use gpuio_base::units::{format_bytes, human_count, human_ns, human_rate};
 
 use crate::foreign::Direction;
+use crate::post::seen::Sight;
 use crate::post::{Got, Run};
+
+use super::beside::bytes_of;
 
 /// Per cent by which a value is off another, with one decimal.
 pub(super) fn apart(value: f64, from: f64) -> String {
@@ -60,6 +63,14 @@ pub(super) fn moves(direction: Direction) -> &'static str {
 
 /// The rate of a run: of its result, in words, or of gds_stats.
 pub(crate) fn rate_of(run: &Run) -> Option<f64> {
-    let in_words = || run.in_words.as_ref().and_then(|(figure, _)| figure.rate());
+    // MB of iostat are 1024 x 1024 bytes.
+    let of_disks = run.beside.iter().find_map(|seen| match &seen.sight {
+        Sight::Disks(disks) => Some(bytes_of(disks)),
+        _ => None,
+    });
+    let in_words = || {
+        let (figure, _) = run.in_words.as_ref()?;
+        of_disks.filter(|_| figure.rate().is_some()).map(|sum| figure.near(sum)).or(figure.rate())
+    };
     run.got.as_ref().and_then(|got| got.rate).or_else(in_words)
 }

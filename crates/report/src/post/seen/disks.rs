@@ -122,7 +122,9 @@ mod tests {
         };
         assert_eq!(sight(text), Sight::SinceBoot);
         let later = "Device  r/s rkB/s %util\nnvme1n1 5.00 500.00 1.00\n";
-        for other in [text.replace("-x 5", "-xy 5"), later.to_owned(), format!("{text}\n{later}")] {
+        let second = text.replace("1.00\n", "1.25\n");
+        let two = format!("{text}\n{later}");
+        for other in [text.replace("-x 5", "-xy 5"), later.to_owned(), two, second] {
             assert!(matches!(sight(&other), Sight::Disks(_)), "{other}");
         }
     }

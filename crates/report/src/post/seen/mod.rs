@@ -30,7 +30,8 @@ pub(crate) enum Sight {
     CuFile(CuFile),
     /// Counters of nvidia-fs since it was loaded.
     Module(Module),
-    /// The only report of iostat, which is the mean since boot (iostat(1), without `-y`).
+    /// The only report of iostat, which is the mean since boot (iostat(1), without `-y`): its
+    /// figures do not show another.
     SinceBoot,
 }
 
@@ -60,7 +61,8 @@ pub(crate) fn read(lines: &[Line], index: usize) -> Option<(Seen, usize)> {
         let tables = reader.tables();
         let sight = of(&tables)?;
         let is_only = tool.command == IOSTAT.command && tables.iter().all(|t| t.first_report == 0);
-        let since_boot = is_only && begins_at_boot(&lines[..index]);
+        let since_boot =
+            is_only && begins_at_boot(&lines[..index]) && !iostat::are_of_seconds(&tables);
         Some((seen(tool.command, if since_boot { Sight::SinceBoot } else { sight }), until))
     })
 }

@@ -8,7 +8,8 @@ use gpuio_record::Towards;
 use gpuio_record::facts::{
     Acs, AcsControl, Bar1Facts, BlockKind, CrossRootPort, DeviceNumber, Diagnosis, DriveLink, Fact,
     GdsCheck, GdsGpu, GdsLine, InterfaceFacts, IoLimit, IoLimits, LinkLayer, Listed, Machine,
-    MountKind, MountedStorage, NicFacts, NumaNode, PciPort, RdmaFacts, ResourceLimit, Verdict,
+    MountKind, MountedStorage, NicFacts, NumaNode, PciPort, RdmaFacts, RdmaPort, ResourceLimit,
+    Verdict,
 };
 
 use crate::check::Severity;
@@ -87,6 +88,13 @@ fn card(machine: &mut Machine, megabits: u64) {
         interfaces: vec![interface],
         rdma: vec![RdmaFacts { name: "mlx5_0".to_owned(), ..RdmaFacts::default() }],
     });
+}
+
+fn port(machine: &mut Machine, state: &str) {
+    card(machine, 1);
+    machine.nics[0].interfaces[0].state = Some(state.to_owned());
+    let interface = Some("p0".to_owned());
+    machine.nics[0].rdma[0].ports = vec![RdmaPort { port: 1, interface, ..RdmaPort::default() }];
 }
 
 fn nodes(machine: &mut Machine, gpu: u32) {
@@ -394,6 +402,11 @@ const CASES: &[Case] = &[
     ("nfs-size", Warn, |m| nfs(m, |n| n.nfs.as_mut().unwrap().write_bytes = Some(65_536))),
     ("nfs-size", Unknown, |m| nfs(m, |n| n.nfs.as_mut().unwrap().write_bytes = None)),
     ("nfs-size", NotApplicable, nothing),
+    ("ports", Pass, |m| port(m, "up")),
+    ("ports", Info, |m| port(m, "down")),
+    ("ports", Unknown, |m| port(m, "unknown")),
+    ("ports", Unknown, not_listed),
+    ("ports", NotApplicable, nothing),
     ("mtu", Warn, |m| { card(m, 1); nfs(m, |_| {}); }),
     ("mtu", Pass, |m| {
         card(m, 1);
