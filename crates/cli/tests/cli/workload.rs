@@ -189,7 +189,8 @@ fn several_values_of_a_key_are_a_row_each() {
     let few = line.replace("1..4*3", "4,8");
     let ran = run(dir.path(), &format!("{few} --repeats 1 -o g")).exits(0);
     for row in ran.out.lines().skip(1).take(2) {
-        assert!(row.split_whitespace().rev().take(2).eq(["-", "-"]), "{}", ran.out);
+        let end = row.split_whitespace().rev().take(3);
+        assert!(end.eq(["unknown", "-", "-"]), "{}", ran.out);
     }
     let show = words("show g/point-0001-run-001.json");
     let text = flat(&finish(command(dir.path()).args(show)).exits(0).out);
@@ -993,6 +994,8 @@ fn every_preset_has_a_plan() {
         let own = run(dir.path(), &format!("own.ini {more}")).exits(0).out;
         assert_eq!(own, plan, "the text that is shown is the preset");
     }
+    let others = "did you mean unet3d-a100, unet3d-b200, unet3d-h100?";
+    run(dir.path(), "show unet3d-b100").exits(2).prints(&[others]);
     run(dir.path(), "show unet3d-h10").exits(2).prints(&["did you mean unet3d-h100?"]);
     for begin in ["unet3d", "unet"] {
         let ran = run(dir.path(), begin).exits(2);

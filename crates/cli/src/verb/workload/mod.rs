@@ -96,8 +96,13 @@ fn scaled(workload: &Workload) -> Result<Spec, Failure> {
         message!("note: {note}");
     }
     if workload.work.own.short {
-        let runs = if searches(workload) { "; the same data for all tries" } else { "" };
-        shorten(&mut spec, workload, runs)?;
+        let runs = match searches(workload) {
+            true => format!(
+                "; the same data for all tries, enough for {SEARCH_ROOM} times the accelerators"
+            ),
+            false => String::new(),
+        };
+        shorten(&mut spec, workload, &runs)?;
     }
     Ok(spec)
 }

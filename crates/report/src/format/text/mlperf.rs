@@ -79,8 +79,8 @@ mod tests {
             broken(parameters, "seed=3 (--seed)"),
         ];
         let lines = [
-            "MLPerf rule broken: the parameters of a workload of MLPerf's (--try: epochs=1, readers=2; \
-             --seed: seed=3)",
+            "MLPerf rule broken: the parameters of a workload of MLPerf's (--try: epochs=1, \
+             readers=2; --seed: seed=3)",
             "MLPerf rule broken: the whole data set (scale 0.1: 1 of 10 files (of mine))",
         ];
         assert_eq!(rules(&all), lines);
