@@ -10,7 +10,7 @@ its own.
 from ._install import Installed, install, installed, uninstall
 from ._library import Gpus, GpuioError, Moved, gpus
 from ._memory import Memory, Tensor, read_into
-from ._program import bench, load, program, record, series
+from ._program import Rows, bench, load, program, record, series
 from ._rings import Rings, device_header
 from ._safetensors import FallbackWarning, Loaded, safetensors
 
@@ -23,6 +23,7 @@ __all__ = [
     "Memory",
     "Moved",
     "Rings",
+    "Rows",
     "Tensor",
     "bench",
     "device_header",

@@ -7,7 +7,7 @@ Modules that only these functions need are imported there: most programs import 
 """
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Union
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Optional, Union
 
 from ._environment import variable
 from ._library import PATH, GpuioError, check
@@ -37,15 +37,40 @@ def program() -> str:
     return found
 
 
+class Rows(List[Dict[str, Any]]):
+    """The rows of a table where pandas is not installed: a figure that was not measured is None."""
+
+    def __init__(self, rows: Iterable[Dict[str, Any]]) -> None:
+        super().__init__(rows)
+        self.attrs: Dict[str, Any] = {}
+
+
 def _pandas() -> Any:
-    """The module pandas, asked for before a run, whose result would be lost without it."""
+    """The module pandas, where it is installed."""
     try:
         import pandas
-    except ImportError as error:
-        raise ImportError(
-            "data frames need pandas: pip install pandas (gpuio.record reads a record without it)"
-        ) from error
+    except ImportError:
+        return None
     return pandas
+
+
+def _value(text: str) -> Any:
+    """A cell of CSV: nothing, a number or a text."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text or None
+
+
+def _flat(fields: Dict[str, Any], before: str = "") -> Dict[str, Any]:
+    """Fields in fields by names with a dot, as in a data frame."""
+    flat: Dict[str, Any] = {}
+    for name, value in fields.items():
+        inside = _flat(value, f"{before}{name}.") if isinstance(value, dict) else {}
+        flat.update(inside or {before + name: value})
+    return flat
 
 
 def _run(arguments: List[str]) -> str:
@@ -63,21 +88,25 @@ def _run(arguments: List[str]) -> str:
     return done.stdout
 
 
-def load(*paths: PathLike) -> "pandas.DataFrame":
-    """Records and sweeps as a data frame: a row for each job and direction of each record.
+def load(*paths: PathLike) -> Union["pandas.DataFrame", Rows]:
+    """Records and sweeps as a data frame, or as `Rows` without pandas: a row for each job and direction of each record.
 
     ``paths`` are what ``gpuio report`` takes: records, sweeps, directories of them. Columns are
     those of its ``csv`` (docs/formats.md), with units in their names, then ``record``, ``doubt``
     and an ``axis_KEY`` for each axis of a sweep. What was not measured is missing (NaN), never 0.
     """
+    import csv
     import io
 
     if not paths:
         raise ValueError("load needs one record or sweep, or more")
     for path in paths:
         check(PATH, path=path)
-    pandas = _pandas()
     text = _run(["report", "--format", "csv", *(os.fspath(path) for path in paths)])
+    pandas = _pandas()
+    if pandas is None:
+        lines = csv.DictReader(io.StringIO(text))
+        return Rows({name: _value(cell) for name, cell in line.items()} for line in lines)
     return pandas.read_csv(io.StringIO(text), keep_default_na=False, na_values=[""])
 
 
@@ -91,24 +120,26 @@ def record(path: PathLike) -> Dict[str, Any]:
             read = json.load(file)
         except RecursionError:
             read = None
+        except ValueError as error:
+            raise ValueError(f"{os.fspath(path)} is no record of gpuio: {error}") from error
     if not isinstance(read, dict) or not {"schema_version", "tool", "jobs"} <= read.keys():
         raise ValueError(f"{os.fspath(path)} is no record of gpuio")
     return read
 
 
-def series(path: PathLike) -> "pandas.DataFrame":
+def series(path: PathLike) -> Union["pandas.DataFrame", Rows]:
     """The series of a record: a row for each job and interval, with the fields of its points."""
     check(PATH, path=path)
-    pandas = _pandas()
     rows = [
         {"job": job["name"], **point} for job in record(path)["jobs"] for point in job["series"]
     ]
-    return pandas.json_normalize(rows)
+    pandas = _pandas()
+    return Rows(map(_flat, rows)) if pandas is None else pandas.json_normalize(rows)
 
 
 def bench(
     *arguments: str, output: Optional[PathLike] = None, **flags: Union[str, int, float, bool, None]
-) -> "pandas.DataFrame":
+) -> Union["pandas.DataFrame", Rows]:
     """Runs ``gpuio bench`` and returns its results as `load` does.
 
     Flags are those of the command line with ``_`` for ``-``: ``bench(rw="randread", bs="4k",
@@ -129,7 +160,6 @@ def bench(
             words.append(flag)
         elif value is not None and value is not False:
             words.extend([flag, str(value)])
-    _pandas()
     with tempfile.TemporaryDirectory(prefix="gpuio-") as scratch:
         place = os.path.join(scratch, "record.json") if output is None else os.fspath(output)
         _run([*words, "-q", "-o", place])

@@ -18,6 +18,7 @@ import tempfile
 import unittest
 import warnings
 from pathlib import Path
+from unittest import mock
 
 import numpy
 
@@ -302,6 +303,19 @@ class Torch(Files):
                 gpuio.read_into(wrong, path)
 
 
+class WithoutFrames(Files):
+    def test_without_pandas_there_are_rows(self):
+        place = self.dir / "r.json"
+        words = {"bs": "64k", "size": "1m", "runtime": "50ms", "directory": str(self.dir)}
+        with mock.patch.dict(sys.modules, {"pandas": None}):
+            rows = gpuio.bench(path="host", rw="randread", output=place, **words)
+            self.assertEqual([(row["path"], row["direction"]) for row in rows], [("host", "read")])
+            self.assertGreater(rows[0]["throughput_bytes_per_s"], 0)
+            self.assertEqual(rows.attrs["record"], gpuio.record(place))
+            series = gpuio.series(place)
+        self.assertEqual({row["job"] for row in series}, {rows[0]["job"]})
+
+
 @unittest.skipUnless(HAS_PANDAS, "SKIPPED: no pandas here")
 class Frames(Files):
     def test_a_job_from_python_is_a_frame_and_its_record_too(self):
@@ -327,9 +341,9 @@ class Frames(Files):
         with self.assertRaises(ValueError):
             gpuio.load()
         other = self.dir / "other.json"
-        for text in ("[" * 100_000, "{}"):
+        for text in ("[" * 100_000, "{}", "# A report"):
             other.write_text(text)
-            with self.assertRaisesRegex(ValueError, "no record"):
+            with self.assertRaisesRegex(ValueError, "other.json is no record"):
                 gpuio.record(other)
         with self.assertRaises(gpuio.GpuioError):
             gpuio.load(other)

@@ -25,8 +25,10 @@ use crate::ranks::Joined;
 const MIB: u64 = 1 << 20;
 /// The least bytes of a file on which rates mean something.
 const EACH_LEAST: u64 = 16 * MIB;
-/// Bytes that are written to see how fast the storage takes them.
-const PROBE_BYTES: u64 = 16 * MIB;
+/// Bytes that are written to see how fast the storage takes them: at first, and at most where those
+/// take less than [`PROBE_SECONDS`], in which the flush alone has no small part.
+const PROBE_BYTES: [u64; 2] = [16 * MIB, 64 * MIB];
+const PROBE_SECONDS: f64 = 0.2;
 /// The files of the data set are written once, and again before each of four jobs that write: all
 /// of that takes about five times as long.
 const FILL_SECONDS: f64 = 2.0;
@@ -84,7 +86,7 @@ pub(crate) fn room(
     let free = free(directory) / all_ranks;
     let memory = host.memory.usable_bytes.unwrap_or(4 << 30) / here;
     let most = power((free / 8).min(memory / 8).min(1 << 30));
-    let has_room = free > 4 * PROBE_BYTES;
+    let has_room = free > 4 * PROBE_BYTES[1];
     let rate = if has_room && is_probed { write_rate(Path::new(directory)) } else { None };
     let (bytes, by_rate) = by_rate(most, rate, seconds);
     let unprobed = (has_room && !is_probed).then_some(most as f64 / seconds);
@@ -106,15 +108,25 @@ fn power(bytes: u64) -> u64 {
 }
 
 /// Bytes that the storage of the nearest existing directory takes in a second, by a file that
-/// leaves nothing behind; nothing where none can be made.
+/// leaves nothing behind; nothing where none can be made. The first bytes are not counted: with
+/// them a drive wakes, and a file system finds room.
 fn write_rate(directory: &Path) -> Option<f64> {
     let path = std::path::absolute(directory).ok()?;
     let near = path.ancestors().find(|near| near.is_dir())?;
-    let draft = Draft::begin(Directory::open(near).ok()?, OsStr::new("gpuio-probe")).ok()?;
-    let bytes = vec![0x5a_u8; usize::try_from(PROBE_BYTES).ok()?];
-    let began = Instant::now();
-    draft.fill(&bytes).ok()?;
-    Some(PROBE_BYTES as f64 / began.elapsed().as_secs_f64().max(1e-3))
+    let written = |size: u64| {
+        let draft = Draft::begin(Directory::open(near).ok()?, OsStr::new("gpuio-probe")).ok()?;
+        let bytes = vec![0x5a_u8; usize::try_from(size).ok()?];
+        let began = Instant::now();
+        draft.fill(&bytes).ok()?;
+        Some(began.elapsed().as_secs_f64().max(1e-3))
+    };
+    let [first, most] = PROBE_BYTES;
+    written(first)?;
+    let seconds = written(first)?;
+    Some(match seconds < PROBE_SECONDS {
+        true => most as f64 / written(most)?,
+        false => first as f64 / seconds,
+    })
 }
 
 /// Files that a command to paste names at most.

@@ -1,7 +1,7 @@
 //! A training feed: samples that are read for accelerators which compute at the same time.
 
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_base::units::float;
+use gpuio_base::units::{digits, float, format_duration_ns, human_bytes, many};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,8 +67,13 @@ impl FeedPlan {
     /// Batches that may be read ahead of an accelerator, where they are all that it takes: then the
     /// feed waits for storage at its start only, and its utilisation says nothing about storage.
     pub fn all_ahead(&self) -> Option<u64> {
-        let ahead = u64::from(self.readers).saturating_mul(u64::from(self.prefetch));
+        let ahead = self.ahead();
         (!self.writes && self.steps().saturating_mul(self.epochs) <= ahead).then_some(ahead)
+    }
+
+    /// Batches that may be read ahead of an accelerator, or wait to be written behind it.
+    pub fn ahead(&self) -> u64 {
+        u64::from(self.readers).saturating_mul(u64::from(self.prefetch))
     }
 
     /// Samples of an epoch.
@@ -101,11 +106,11 @@ impl FeedPlan {
         }
     }
 
-    /// Bytes per second that the accelerators take while they never wait; absent where they compute
-    /// nothing.
-    pub fn needed_bytes_per_s(&self) -> Option<f64> {
+    /// Samples per second that the accelerators take while they never wait; absent where they
+    /// compute nothing.
+    pub fn needed_samples_per_s(&self) -> Option<f64> {
         let samples = float(self.batch_samples) * f64::from(self.accelerators);
-        (self.compute_ns > 0).then(|| samples * self.moved_bytes() * 1e9 / float(self.compute_ns))
+        (self.compute_ns > 0).then(|| samples * 1e9 / float(self.compute_ns))
     }
 }
 
@@ -173,42 +178,62 @@ fn is_one(ratio: &f64) -> bool {
 }
 
 impl FeedPlan {
-    /// All of it in a line, for comparison: where one word differs, so does the load.
-    pub fn words(&self) -> String {
+    /// All of it in words, for comparison: where one differs, so does the load.
+    pub fn words(&self) -> Vec<String> {
         let SampleSize { mean_bytes, deviation_bytes } = self.sample;
-        let columns = match self.columns.is_empty() {
-            true => String::new(),
-            false => {
-                let of_sample = |column: &Column| u64::from(column.bytes) * u64::from(column.read);
-                let read: u64 = self.columns.iter().map(of_sample).sum();
-                format!(", {read} bytes of it in columns, groups of {}", self.sample_group)
+        let deviation = match deviation_bytes {
+            0 => String::new(),
+            bytes => format!(" +- {}", exact(bytes)),
+        };
+        let compute = match self.compute {
+            FeedCompute::None => "compute none".to_owned(),
+            _ => {
+                format!(
+                    "compute {} for {}",
+                    self.compute.key(),
+                    format_duration_ns(self.compute_ns)
+                )
             }
         };
-        let writes = if self.writes { ", written" } else { "" };
-        let tier = self.tier.map_or_else(String::new, |tier| {
+        let files = many(self.files, "file");
+        let mut words = vec![
+            "training feed".to_owned(),
+            format!("scale {}", self.scale),
+            format!("{files} of {}", many(self.samples_per_file, "sample")),
+            format!("{}{deviation} a sample", exact(mean_bytes)),
+        ];
+        words.extend((!is_one(&self.ratio)).then(|| format!("stored at 1/{}", self.ratio)));
+        if !self.columns.is_empty() {
+            let of_sample = |column: &Column| u64::from(column.bytes) * u64::from(column.read);
+            let read: u64 = self.columns.iter().map(of_sample).sum();
+            words.push(format!("{} of it in columns", exact(read)));
+            words.push(format!("groups of {}", self.sample_group));
+        }
+        words.extend(self.writes.then(|| "samples are written".to_owned()));
+        words.extend([
+            format!("order {}", self.order.key()),
+            many(self.epochs, "epoch"),
+            format!("batches of {}", self.batch_samples),
+            many(u64::from(self.accelerators), "accelerator"),
+            format!("{} for each", many(u64::from(self.readers), "reader")),
+            format!("{} ahead", self.prefetch),
+            compute,
+        ]);
+        words.extend(self.tier.map(|tier| {
             let TierPlan { places, place_bytes, .. } = tier;
-            format!(", {places} kept in host memory by {place_bytes} bytes")
-        });
-        let ratio = match is_one(&self.ratio) {
-            true => String::new(),
-            false => format!(" stored at 1/{}", self.ratio),
-        };
-        format!(
-            "scale {}, {} files of {} samples of {mean_bytes}+-{deviation_bytes} \
-             bytes{ratio}{columns}{writes}, {}, {} epochs, batches of {} for {} accelerators, {} \
-             readers each, {} ahead, compute {} for {} ns{tier}",
-            self.scale,
-            self.files,
-            self.samples_per_file,
-            self.order.key(),
-            self.epochs,
-            self.batch_samples,
-            self.accelerators,
-            self.readers,
-            self.prefetch,
-            self.compute.key(),
-            self.compute_ns
-        )
+            format!("{places} of {} kept in host memory", exact(place_bytes))
+        }));
+        words
+    }
+}
+
+/// Bytes as people read them, and exactly where those are rounded.
+fn exact(bytes: u64) -> String {
+    let human = human_bytes(float(bytes));
+    // Three digits of the unit that it is a whole number of.
+    match bytes.checked_shr(bytes.trailing_zeros() / 10 * 10) {
+        Some(..1000) => human,
+        _ => format!("{human} ({} B)", digits(bytes)),
     }
 }
 
@@ -401,6 +426,19 @@ impl FeedResult {
         let known = known.saturating_add(first_batch_ns.unwrap_or(0));
         let rest_ns = self.span_ns.saturating_sub(known);
         FeedTime { computed_ns, stall_ns: one.stall_ns, first_batch_ns, rest_ns }
+    }
+
+    /// Bytes per second that the accelerators take while they never wait, by the samples that were
+    /// read or written: the mean of few is not that of the distribution. Absent where nothing is
+    /// computed.
+    pub fn needed_bytes_per_s(&self, plan: &FeedPlan) -> Option<f64> {
+        let sum =
+            |of: fn(&EpochResult) -> u64| self.epochs.iter().map(of).fold(0, u64::saturating_add);
+        // Of samples that were read again it is not known how often.
+        let once = Some(sum(|epoch| epoch.once)).filter(|once| *once > 0);
+        let once = once.filter(|_| sum(|epoch| epoch.repeated) == 0);
+        let each = once.map(|once| float(sum(|epoch| epoch.read_bytes)) / float(once));
+        Some(plan.needed_samples_per_s()? * each.unwrap_or_else(|| plan.moved_bytes()))
     }
 
     /// Samples that were read, or written: an accelerator hands those over that it makes, and not

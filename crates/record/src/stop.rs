@@ -29,12 +29,18 @@ pub enum BytesOf {
     Loops,
     /// `number_ios`.
     NumberIos,
+    /// `scale`: it is a part of a larger load, which is as long as it is.
+    Scale,
 }
 
 impl BytesOf {
     /// How such a job becomes longer, as a sentence.
     pub(crate) fn longer(of: Option<BytesOf>, seconds: u64) -> String {
         let ends = match of {
+            Some(BytesOf::Scale) => {
+                return "It is a part of a larger load: raise scale, or leave out --try."
+                    .to_owned();
+            }
             Some(BytesOf::Size) => {
                 "It ends when each thread has moved its size: raise size or loops, or set"
             }

@@ -6,7 +6,7 @@ use gpuio_record::{
     FeedCompute, FeedPlan, FeedResult, FeedTime, JobPlan, JobResult, Record, Source, StorageReading,
 };
 
-use crate::number::NONE;
+use crate::number::{NONE, count, many, throughput};
 use crate::others::{self, Others};
 
 /// A share of the readers' time: where gpuio's own checks of data take more, they may be the reason
@@ -23,10 +23,21 @@ pub enum FastEnough {
     Unknown(String),
 }
 
+impl FastEnough {
+    /// The answer alone.
+    pub fn word(&self) -> &'static str {
+        match self {
+            FastEnough::Yes => "yes",
+            FastEnough::No(_) => "no",
+            FastEnough::Unknown(_) => "unknown",
+        }
+    }
+}
+
 /// The answer of a job; nothing where nothing is computed.
 pub fn fast_enough(record: &Record, of: &JobPlan, job: &JobResult) -> Option<FastEnough> {
     let (plan, found) = of.feed.as_ref().zip(job.feed.as_ref())?;
-    plan.needed_bytes_per_s()?;
+    plan.needed_samples_per_s()?;
     Some(judge(plan, found, seen(of, found, job), &Beside::of(record, of, job)))
 }
 
@@ -38,14 +49,56 @@ pub(crate) struct Beside {
     pub(crate) doubt: Option<String>,
     /// The drive's share of time at work, where its bytes were this job's; per cent.
     pub(crate) own_busy_percent: Option<f64>,
+    /// Bytes of samples a second, from the job's first read or write to its last.
+    pub(crate) rate: Option<f64>,
 }
 
 impl Beside {
     pub(crate) fn of(record: &Record, plan: &JobPlan, job: &JobResult) -> Beside {
         let others = others::of(record, plan, job);
         let doubt = others::doubt(others.as_ref(), job);
-        Beside { others, doubt, own_busy_percent: own_busy_percent(record, job) }
+        let rate = sample_rate(job);
+        Beside { others, doubt, own_busy_percent: own_busy_percent(record, job), rate }
     }
+}
+
+/// Bytes of samples over the time of the job's reads or writes, which is shorter than that of the
+/// steps.
+fn sample_rate(job: &JobResult) -> Option<f64> {
+    let side = [&job.read, &job.write].into_iter().max_by_key(|side| side.bytes)?;
+    let samples = job.feed.as_ref()?.epochs.iter().map(|epoch| epoch.read_bytes);
+    let samples = samples.fold(0, u64::saturating_add);
+    (side.bytes > 0).then(|| side.bytes_per_s * float(samples) / float(side.bytes))
+}
+
+/// Why a utilisation that was reached says nothing of storage: so many of its batches were read
+/// while the accelerators waited for the first, and the rest came too slowly. A storage that is
+/// always late by one share of a step's time stalls only the steps that are not ahead.
+fn was_ahead(
+    plan: &FeedPlan,
+    found: &FeedResult,
+    (percent, least): (f64, f64),
+    rate: Option<f64>,
+) -> Option<String> {
+    let steps = found.steps.div_ceil(u64::from(plan.accelerators.max(1))).max(1);
+    let ahead = plan.ahead().min(steps);
+    let needed = found.needed_bytes_per_s(plan)? * least / 100.0;
+    let is_long = percent * float(steps - ahead) >= least * float(steps);
+    let is_fast = rate.is_some_and(|rate| rate >= needed);
+    (!is_long && !is_fast).then(|| {
+        let (done, when) = match plan.writes {
+            false => ("read", "ahead of the steps"),
+            true => ("written", "behind the steps"),
+        };
+        let rate = rate.map_or_else(String::new, |rate| {
+            format!(", and all of them at {} of {}", throughput(rate), throughput(needed))
+        });
+        format!(
+            "{} of an accelerator's {} may be {done} {when}{rate} (use more epochs or more files)",
+            count(ahead),
+            many(steps, "batch|batches"),
+        )
+    })
 }
 
 /// A drive's bytes are this run's from this share of them on.
@@ -79,7 +132,7 @@ fn own_busy_percent(record: &Record, job: &JobResult) -> Option<f64> {
 /// others on the processors leaves it idle, and does not slow it.
 fn bound(plan: &FeedPlan, found: &FeedResult, beside: &Beside) -> Option<String> {
     let busy = beside.own_busy_percent?;
-    let needed = plan.needed_bytes_per_s()? * plan.least_utilisation_percent? / 100.0;
+    let needed = found.needed_bytes_per_s(plan)? * plan.least_utilisation_percent? / 100.0;
     let moved = found.epochs.iter().map(|epoch| epoch.moved_bytes).fold(0, u64::saturating_add);
     let got = per_second(moved, found.span_ns);
     (moved > 0 && got < needed * FAR_TOO_SLOW).then(|| {
@@ -166,9 +219,10 @@ pub(crate) fn judge(
         return unknown(why.to_owned());
     };
     if percent >= least {
-        return match from_storage {
-            true => FastEnough::Yes,
-            false => unknown("not all bytes came from storage".to_owned()),
+        return match (from_storage, was_ahead(plan, found, (percent, least), beside.rate)) {
+            (false, _) => unknown("not all bytes came from storage".to_owned()),
+            (true, Some(ahead)) => unknown(ahead),
+            (true, None) => FastEnough::Yes,
         };
     }
     let waited = found.stall_percent(plan).is_none_or(|stall| stall > 100.0 - least);
@@ -261,7 +315,7 @@ mod tests {
         let plan = jobs::job(LINES).feed.unwrap();
         let judged = |moved, own_busy_percent| {
             let doubt = Some("others took the CPUs".to_owned());
-            let beside = Beside { others: None, doubt, own_busy_percent };
+            let beside = Beside { doubt, own_busy_percent, ..Beside::default() };
             judge(&plan, &feed(moved, |_| ()), (Some(Source::Storage), 0.0), &beside)
         };
         let unknown = FastEnough::Unknown("others took the CPUs".to_owned());
@@ -270,6 +324,43 @@ mod tests {
         let why = "the drive was busy for 99.0 % of the time with the bytes of this run and gave \
                    44 % of the rate that is needed";
         assert_eq!(judged(8_000_000, Some(99.0)), FastEnough::No(Some(why.to_owned())));
+    }
+
+    /// Six steps, of which four were read ahead, hide a storage of half the rate; as many more show
+    /// it, and a rate that is enough needs none.
+    #[test]
+    fn batches_that_were_read_ahead_are_no_proof_of_storage() {
+        let mut plan = jobs::job(LINES).feed.unwrap();
+        (plan.readers, plan.prefetch) = (4, 1);
+        let judged = |steps: u64, rate| {
+            let found = feed(0, |feed| {
+                feed["steps"] = json!(2 * steps);
+                feed["utilisation_percent"] = json!(99.7);
+            });
+            let beside = Beside { rate, ..Beside::default() };
+            judge(&plan, &found, (Some(Source::Storage), 0.0), &beside)
+        };
+        let FastEnough::Unknown(why) = judged(6, Some(100e6)) else { panic!() };
+        let words = "4 of an accelerator's 6 batches may be read ahead of the steps, and all of \
+                     them at ";
+        assert!(why.starts_with(words), "{why}");
+        assert!(matches!(judged(6, None), FastEnough::Unknown(_)));
+        assert_eq!(judged(6, Some(181e6)), FastEnough::Yes);
+        assert_eq!(judged(42, Some(100e6)), FastEnough::Yes);
+    }
+
+    /// The mean of few samples is not that of their distribution.
+    #[test]
+    fn what_is_needed_is_of_the_samples_that_were_read() {
+        let plan = jobs::job(LINES).feed.unwrap();
+        let needed = |once| {
+            let found = feed(0, |feed| {
+                feed["epochs"][0]["once"] = json!(once);
+                feed["epochs"][0]["read_bytes"] = json!(2_400_000);
+            });
+            found.needed_bytes_per_s(&plan).unwrap()
+        };
+        assert!((needed(20) - 240e6).abs() < 1.0 && (needed(0) - 200e6).abs() < 1.0);
     }
 
     #[test]

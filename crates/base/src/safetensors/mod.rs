@@ -4,7 +4,8 @@
 //! the header, a JSON object of at most 100 MB with `dtype`, `shape` and `data_offsets` of each
 //! tensor, offsets from the end of the header on, and texts under `__metadata__`; then the data of
 //! all tensors, without holes. Where the README leaves something open, what the format's own
-//! library (0.8) accepts is accepted here, and what it refuses is refused: `cases.txt`.
+//! library (0.8) accepts is accepted here, and what it refuses is refused: `cases.txt`. A name that
+//! two tensors have is not open: the README disallows it, though that library takes the last one.
 //!
 //! - [`read`]: the header of a file, for everyone who has one: `gpuio workload safetensors`, the C
 //!   library, and through it the Python module.
@@ -23,7 +24,7 @@ mod json;
 pub mod loader;
 mod other;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 
 use crate::units::printable;
@@ -182,7 +183,11 @@ pub fn header(text: &[u8], file_bytes: u64) -> Result<Header, SafetensorsError> 
         .map_err(|(at, what)| SafetensorsError { offset: LENGTH_BYTES + at as u64, what })?;
     let mut tensors = Vec::with_capacity(entries.len());
     let room = file_bytes.saturating_sub(data);
-    for (name, entry) in last_of_each(entries) {
+    let mut names = HashSet::with_capacity(entries.len());
+    if let Some((name, _)) = entries.iter().find(|(name, _)| !names.insert(name.as_str())) {
+        return at_name(text, name, "two tensors have its name, of which one would be lost");
+    }
+    for (name, entry) in entries {
         let length = length(&entry, room);
         let length = length.or_else(|what| at_name(text, &name, what))?;
         let json::Entry { dtype, shape, data_offsets: (begin, _) } = entry;

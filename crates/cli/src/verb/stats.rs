@@ -143,10 +143,11 @@ fn process_of(
         }
         print_notes(&listing);
         let is_first = pause.is_none() && before.is_none() && found.owner == Owner::Runs;
-        let drain = found.page.as_ref().ok().filter(|page| is_first && page.saves.is_some());
-        if let Some(drain) = drain {
-            // How fast a save is written takes two samples.
-            before = Some((drain.clone(), at));
+        let is_first = is_first && format.name != "csv";
+        if let Some(first) = found.page.as_ref().ok().filter(|_| is_first) {
+            // The rate of now takes two samples: one of the whole time says little of a process
+            // that has been idle.
+            before = Some((first.clone(), at));
             sleep(LOOK);
             continue;
         }

@@ -226,7 +226,9 @@ pub(super) fn counted(job: &JobSpec, stop: Stop) -> Result<Stop, PlanError> {
 pub(super) fn bytes_of(job: &JobSpec, stop: Stop, blocks: &[BlockShare]) -> Option<BytesOf> {
     let bytes = stop.bytes_per_thread?;
     let counted = |ios: u64| blocks.iter().any(|one| ios.saturating_mul(one.max_bytes) == bytes);
-    Some(if job.number_ios.is_some_and(counted) {
+    Some(if job.full_threads.is_some() && job.scale.is_some_and(|scale| scale < 1.0) {
+        BytesOf::Scale
+    } else if job.number_ios.is_some_and(counted) {
         BytesOf::NumberIos
     } else if job.io_size.is_some() {
         BytesOf::IoSize

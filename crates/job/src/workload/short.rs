@@ -42,6 +42,9 @@ const DELAY_NS: u64 = 1_000_000_000;
 const FILES_MOST: u64 = 2_000;
 /// Files and steps below which a feed says nothing: utilisation needs three steps.
 const FEW: u64 = 4;
+/// Steps of a feed for each batch that may be read ahead: utilisation then counts mostly steps that
+/// had to wait for storage where that is too slow.
+const STEPS_OF_AHEAD: u64 = 12;
 
 /// Scales the jobs so that they end soon, and says how; nothing where they do as they are.
 ///
@@ -187,16 +190,24 @@ impl Short<'_> {
         }
         let whole = samples_per_file.unwrap_or(1).saturating_mul(sample_bytes);
         self.scale(files, used, files.saturating_mul(whole));
-        if self.job.runtime_ns.is_none() {
-            self.lower("epochs", self.job.feed.epochs.unwrap_or(1), 1);
-        }
         let readers = u64::from(self.job.feed.readers.unwrap_or(4));
         let readers = self.lower("readers", readers, u64::from(means.cpus) * 2 / accelerators);
-        // Where all batches are read ahead, utilisation says nothing of storage.
-        let steps = used * per_file / batch.saturating_mul(accelerators).max(1);
-        let steps = steps / u64::from(means.room.max(1));
-        let ahead = self.job.feed.epochs.unwrap_or(1).saturating_mul(steps) / 2;
         let prefetch = u64::from(self.job.feed.prefetch.unwrap_or(2));
+        let all = used * per_file / batch.saturating_mul(accelerators).max(1);
+        let steps = all / u64::from(means.room.max(1));
+        let epochs = self.job.feed.epochs.unwrap_or(1);
+        let epochs = match self.job.runtime_ns {
+            Some(_) => epochs,
+            // As many as have steps enough, and compute no longer than a job runs.
+            None => {
+                let ahead = if step_ns > 0 { readers.saturating_mul(prefetch) } else { 0 };
+                let enough = ahead.saturating_mul(STEPS_OF_AHEAD).div_ceil(steps.max(1));
+                let most = RUNTIME_NS.checked_div(all.saturating_mul(step_ns)).unwrap_or(1);
+                self.lower("epochs", epochs, enough.min(most))
+            }
+        };
+        // Where all batches are read ahead, utilisation says nothing of storage.
+        let ahead = epochs.saturating_mul(steps) / 2;
         let prefetch = self.lower("prefetch", prefetch, ahead / readers);
         self.lower("readers", readers, ahead / prefetch);
     }
@@ -207,8 +218,9 @@ impl Short<'_> {
         let threads = self.lower("threads", all, u64::from(means.cpus.max(means.gpus)) * 2);
         // Jobs that run several times are those that run one after the other: twice is enough.
         let times = u64::from(self.job.repeat.unwrap_or(1));
-        let repeat = self.lower("repeat", times, 2);
-        let part = (means.bytes / threads / repeat).clamp(1, size);
+        self.lower("repeat", times, 2);
+        // Each of them has the bytes of a run: of fewer it would not be known what others did.
+        let part = (means.bytes / threads).clamp(1, size);
         self.scale(size, part, size.saturating_mul(all * times));
     }
 
@@ -278,16 +290,20 @@ mod tests {
                     let each = feed.batch_samples.unwrap_or(1)
                         * u64::from(feed.accelerators.unwrap_or(means.gpus));
                     let ahead = feed.readers.unwrap_or(4) * feed.prefetch.unwrap_or(2);
-                    assert!(samples / each as f64 > f64::from(ahead), "{name}: {words:?}");
+                    let steps = samples / each as f64 * feed.epochs.unwrap_or(1) as f64;
+                    assert!(steps > f64::from(ahead), "{name}: {words:?}");
                 }
                 // A file of a sample can't be shorter.
                 let file = job.feed.sample_size.map_or(0, |sample| sample.mean_bytes);
-                let bytes = made(job);
+                let bytes = made(job) / u64::from(job.repeat.unwrap_or(1));
                 assert!(bytes <= (1 << 30) + file, "{name} {}: {bytes}, {words:?}", job.name);
                 assert!(job.runtime_ns.is_none_or(|time| time <= RUNTIME_NS), "{name}");
                 assert!(job.repeat.unwrap_or(1) <= 2, "{name}");
-                let once = job.feed.epochs.unwrap_or(1) == 1;
-                assert!(once || job.runtime_ns.is_some(), "{name}");
+                let steps = made(job) / file.max(1) / feed.batch_samples.unwrap_or(1);
+                let all_ns = steps * feed.epochs.unwrap_or(1) * feed.compute_ns.unwrap_or(0);
+                let once = feed.epochs.unwrap_or(1) == 1;
+                let soon = all_ns > 0 && all_ns <= 2 * RUNTIME_NS;
+                assert!(once || job.runtime_ns.is_some() || soon, "{name}: {all_ns} ns");
             }
             // A value that is short already stays as it is.
             let (before, again) = (spec.clone(), shorten(&mut spec, means));
@@ -352,7 +368,8 @@ mod tests {
             let steps = samples / job.feed.batch_samples.unwrap_or(1) as f64;
             assert!(steps + 0.5 >= f64::from(4 * room), "{room}: {steps} steps");
             let ahead = job.feed.readers.unwrap_or(4) * job.feed.prefetch.unwrap_or(2);
-            assert!(steps / f64::from(room) > f64::from(ahead), "{room}: {ahead} of {steps}");
+            let steps = steps * job.feed.epochs.unwrap_or(1) as f64 / f64::from(room);
+            assert!(steps > f64::from(ahead), "{room}: {ahead} of {steps}");
         }
     }
 

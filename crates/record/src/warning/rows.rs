@@ -276,7 +276,7 @@ warnings! {
             // would then complain of.
             true => advice(spell, "", &[
                 "name more or larger files",
-                "repeat the run, each time with a cold cache (<invalidate>)",
+                "repeat the run, where <invalidate> has each begin with a cold cache",
             ]),
         },
     ),
@@ -757,7 +757,7 @@ warnings! {
         };
         format!(
             "Queue depth not reached: {requested} I/Os were allowed in flight, but {device} had \
-             {observed:.1} on average. {why}"
+             {observed:.1} of them on average (its requests, times the I/Os in each). {why}"
         )
     },
     /// A GPU that was not requested carried traffic like that of the jobs.

@@ -139,6 +139,7 @@ fn what_is_as_long_as_its_files_gets_another_advice() {
         (BytesOf::IoSize, "raise io_size,"),
         (BytesOf::Loops, "raise loops,"),
         (BytesOf::NumberIos, "raise number_ios,"),
+        (BytesOf::Scale, "raise scale, or leave out --try."),
     ] {
         let bytes_of = Some(key);
         let kind = WarningKind::RunTooShort { elapsed_ns, ios, of_files, of_bytes, bytes_of };

@@ -4,8 +4,8 @@ use crate::foreign::Direction;
 use gpuio_base::document::unique;
 use gpuio_base::units::{format_bytes, format_duration_ns, human_bytes};
 use gpuio_record::{
-    Arrivals, BlockShare, DirectMode, Distribution, EndedHow, FeedPlan, Follow, JobPlan, JobResult,
-    Order, Pacing, Record, Route, Source, Towards, VerifyMode, VerifyOutcome, VerifySubject,
+    Arrivals, BlockShare, DirectMode, Distribution, EndedHow, Follow, JobPlan, JobResult, Order,
+    Pacing, Record, Route, Source, Towards, VerifyMode, VerifyOutcome, VerifySubject,
 };
 
 use crate::compare::aspect::{DUE, NOTHING, SOFTWARE, WITHOUT_CUFILE, rw_words, yes_no};
@@ -268,7 +268,7 @@ impl Job<'_> {
     }
 
     pub(crate) fn feed(&self) -> String {
-        self.plan.feed.as_ref().map_or_else(|| NOTHING.to_owned(), FeedPlan::words)
+        self.plan.feed.as_ref().map_or_else(|| NOTHING.to_owned(), |feed| feed.words().join(", "))
     }
 
     pub(crate) fn inject(&self) -> String {

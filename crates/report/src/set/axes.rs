@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use gpuio_base::units::{format_bytes, format_duration_ns};
 use gpuio_record::facts::{BlockFacts, TargetStorage};
-use gpuio_record::{DirectMode, Distribution, JobPlan, Order, RanksResult, TargetKind, VerifyMode};
+use gpuio_record::{
+    DirectMode, Distribution, FeedPlan, JobPlan, Order, RanksResult, TargetKind, VerifyMode,
+};
 
 use super::rows::Row;
 use super::{Set, chosen, knee};
@@ -264,8 +266,7 @@ pub(super) fn settings(row: &Row<'_>) -> Vec<String> {
     when(repeats.is_some(), repeats.as_deref().unwrap_or_default());
     let beside = plan.beside.map(|beside| format!("beside {}", beside.key()));
     when(beside.is_some(), beside.as_deref().unwrap_or_default());
-    let feed = plan.feed.as_ref().map(|feed| format!("training feed: {}", feed.words()));
-    when(feed.is_some(), feed.as_deref().unwrap_or_default());
+    plan.feed.iter().flat_map(FeedPlan::words).for_each(|word| when(true, &word));
     let part = plan.part.as_ref().map(|part| part.words(plan));
     when(part.is_some(), part.as_deref().unwrap_or_default());
     when(plan.pre_read, "read in before");

@@ -59,7 +59,12 @@ fn a_checkpoint_says_how_long_training_stops() {
         "a restart waits for 500 ms (one restore: ",
     ];
     let text = flat(&gpuio_report::render_text(&record, 400));
-    assert!(text.contains("how long do checkpoints stop training?"), "{text}");
+    let questions = [
+        "how long do checkpoints stop training? save-stall ",
+        "how long after that is a checkpoint in the files? save-drain ",
+        "how long does a restart wait for its checkpoint? restore ",
+    ];
+    assert!(questions.iter().all(|question| text.contains(question)), "{text}");
     let before_figures = text.split("throughput").next().unwrap();
     assert!(lines.iter().all(|line| before_figures.contains(line)), "{text}");
     for format in ["markdown", "html"] {
@@ -78,7 +83,8 @@ fn a_checkpoint_says_how_long_training_stops() {
     let mut unseen = record.clone();
     unseen.jobs[0].others_cpu_unknown = Some("whether others used the CPUs: too short".to_owned());
     let text = flat(&gpuio_report::render_text(&unseen, 400));
-    let words = "unknown: whether others used the CPUs: too short; with that, a save took 12.0 ms";
+    let words = "unknown: whether others used the CPUs: too short (a larger part takes longer: \
+                 leave out --try, or raise --scale); with that, a save took 12.0 ms";
     assert!(text.contains(words) && !text.contains("training stops for"), "{text}");
     // The rule of flushes is about the files, not about the staged pages before them.
     let rule = "fsync at the end of each write";

@@ -89,7 +89,7 @@ fn plain(word: &str) -> String {
     word.trim_matches(['[', ']', '`']).to_lowercase().replace(['_', '-'], " ")
 }
 
-/// A word as it is written, and its meaning. `bounce (host)` is `bounce`.
+/// A word as it is written, and its meaning. `bounce (host)` is `bounce`, and `group 0` is `group`.
 pub(super) fn find(word: &str) -> Option<(String, String)> {
     let of = |wanted: String| {
         lines().find_map(|(words, meaning)| {
@@ -97,7 +97,11 @@ pub(super) fn find(word: &str) -> Option<(String, String)> {
         })
     };
     let bare = word.split(" (").next().unwrap_or_default();
+    let bare = bare.trim_end_matches(|end: char| end == ' ' || end.is_ascii_digit());
+    // `soft:staged` and `bounce:?` have a part that differs behind the colon.
+    let mark = word.split_once(':').map(|(mark, _)| format!("{mark}:"));
     let own = of(plain(word)).or_else(|| of(plain(bare)));
+    let own = own.or_else(|| of(plain(&mark?)));
     let mut named: Vec<(String, String)> = names();
     named.retain(|(name, _)| plain(name) == plain(word));
     let own = own.map(|(known, meaning)| (known, meaning.to_owned()));
@@ -117,13 +121,18 @@ pub(super) fn find(word: &str) -> Option<(String, String)> {
     Some((known, meanings.join(" ")))
 }
 
-/// Markdown as plain text: `[paths.md](paths.md#io)` is docs/paths.md.
+/// Markdown as plain text: `[paths.md](paths.md#io)` is docs/paths.md, and behind other words the
+/// page is in brackets.
 fn text(meaning: &str) -> String {
     let mut text = meaning.replace(['`', '*'], "");
     while let Some((before, after)) = text.split_once("](") {
         let Some((link, after)) = after.split_once(')') else { break };
-        let Some((before, _)) = before.rsplit_once('[') else { break };
-        text = format!("{before}docs/{}{after}", link.split('#').next().unwrap_or_default());
+        let Some((before, words)) = before.rsplit_once('[') else { break };
+        let page = format!("docs/{}", link.split('#').next().unwrap_or_default());
+        text = match words.ends_with(".md") {
+            true => format!("{before}{page}{after}"),
+            false => format!("{before}{words} ({page}){after}"),
+        };
     }
     text
 }
@@ -215,7 +224,11 @@ mod tests {
         all.extend(spec::keys().flat_map(Key::spellings).map(str::to_owned));
         let printed = ["stall", "restore", "drain", "fsync", "scale", "epoch", "accelerator"];
         let more = ["total", "≥", "await", "aqu-sz", "queue", "bounce:via", "step"];
-        all.extend(printed.into_iter().chain(more).map(str::to_owned));
+        let texts =
+            ["group 0", "soft:staged", "bounce:?", "bounce:GPU1", "via cache", "-", "workers done"];
+        let feeds = ["service level", "context", "round", "first batch", "needs", "ready", "busy"];
+        let all_of = printed.into_iter().chain(more).chain(texts).chain(feeds);
+        all.extend(all_of.map(str::to_owned));
         let compared = ["faster", "slower", "better", "worse", "less CPU", "more CPU", "noise"];
         let others = ["same", "not comparable", "not enough runs", "disturbed", "no effect"];
         let asked = ["knee", "CoV", "ends", "cold", "warm", "of best", "BEYOND THRESHOLD", "legs"];
@@ -249,6 +262,13 @@ mod tests {
         assert_eq!(find("nosuch"), None);
         let (word, meaning) = find("group-reporting").unwrap();
         assert!(word == "group_reporting" && meaning.starts_with("Key of job files"), "{meaning}");
+        assert!(find("job").unwrap().1.contains("A job file (docs/job-file.md) describes"));
+        // No two words of the same kind share a text that is about one of them.
+        for [one, other] in
+            [["supports", "inconclusive"], ["save", "restore"], ["bounce", "bounce:via"]]
+        {
+            assert_ne!(find(one).unwrap().1, find(other).unwrap().1);
+        }
         assert!(find("queue").unwrap().1.contains("until it was started"));
         // An example in a key's help keeps its characters.
         assert!(find("utilisation").unwrap().1.contains("MLPerf Storage's formula"));

@@ -3,6 +3,7 @@
 use gpuio_base::document::unique;
 use gpuio_base::stat::{Percentile, Summary};
 use gpuio_record::{Arrivals, JobPlan, JobResult, Proof, Record};
+use gpuio_report::{FastEnough, fast_enough};
 
 /// The figures of a finished run, reads and writes together. A latency is NaN if too few I/Os
 /// completed for it.
@@ -43,6 +44,8 @@ pub(super) struct Feed {
     pub(super) stalled: f64,
     /// Accelerator utilisation in per cent; NaN where it is unknown.
     pub(super) utilisation: f64,
+    /// Whether storage is fast enough; absent where nothing is computed.
+    pub(super) enough: Option<&'static str>,
 }
 
 /// Bytes and I/Os per second of all jobs: over the time in which all of a group ran; without such a
@@ -102,7 +105,12 @@ pub(super) fn figures(record: &Record, limited: Percentile) -> Run {
             .zip(&record.jobs)
             .filter_map(short_of_rate)
             .reduce(f64::min),
-        feed: record.plan.jobs.iter().zip(&record.jobs).find_map(feed),
+        feed: record
+            .plan
+            .jobs
+            .iter()
+            .zip(&record.jobs)
+            .find_map(|(plan, job)| feed(record, plan, job)),
         cores: record.jobs.iter().map(|job| job.cpu.cores_busy).sum(),
         of_ceiling: directions
             .filter_map(|direction| direction.of_ceiling.as_ref())
@@ -129,11 +137,12 @@ fn short_of_rate((plan, job): (&JobPlan, &JobResult)) -> Option<f64> {
     (asked - ios > allowed).then_some(reached)
 }
 
-fn feed((plan, job): (&JobPlan, &JobResult)) -> Option<Feed> {
-    let (plan, found) = (plan.feed.as_ref()?, job.feed.as_ref()?);
+fn feed(record: &Record, of: &JobPlan, job: &JobResult) -> Option<Feed> {
+    let (plan, found) = (of.feed.as_ref()?, job.feed.as_ref()?);
     Some(Feed {
         samples_per_s: found.samples_per_s,
         stalled: found.stall_percent(plan).unwrap_or(f64::NAN),
         utilisation: found.utilisation_percent.unwrap_or(f64::NAN),
+        enough: fast_enough(record, of, job).as_ref().map(FastEnough::word),
     })
 }

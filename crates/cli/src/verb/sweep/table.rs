@@ -390,6 +390,8 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
         let of = of_feed(of);
         move |point: &Point<'_>| of(point).map(|percent| Cell::percent(percent, 1))
     };
+    // Accelerators take what they need: a rate says nothing of the best point.
+    let computes = runs().any(|run| !enough(std::slice::from_ref(run)).is_empty());
     let axes = sweep.axes.iter().enumerate();
     let columns = axes.fold(Columns::<Point<'_>>::new(), |columns, (nth, axis)| {
         columns.words(axis.key.clone(), move |(at, _)| marked(resolved, at, nth))
@@ -417,12 +419,14 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
         .figures("95 %", move |(_, runs)| interval(runs, level))
         .key("ci95_percent")
         .figures("n", |(_, runs)| runs.len())
-        .figures("of best", move |(at, runs)| {
-            let ranked = best > 0.0 && may_be_best(runs) && !again.contains(at);
-            let rate = rate(runs).filter(|_| ranked)?;
-            Some(Cell::percent(rate / best * 100.0, 0))
+        .when(!computes, |columns| {
+            let columns = columns.figures("of best", move |(at, runs)| {
+                let ranked = best > 0.0 && may_be_best(runs) && !again.contains(at);
+                let rate = rate(runs).filter(|_| ranked)?;
+                Some(Cell::percent(rate / best * 100.0, 0))
+            });
+            columns.key("of_best_percent")
         })
-        .key("of_best_percent")
         .when(runs().any(|run| run.of_ceiling.is_some()), |columns| {
             let columns = columns.figures("of ceiling", |(_, runs)| {
                 let median = infer::median_of_all(runs.iter().map(|run| run.of_ceiling));
@@ -439,6 +443,9 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
                 .key("stalled_percent")
                 .figures("utilisation", percent(|feed| feed.utilisation))
                 .key("utilisation_percent")
+        })
+        .when(computes, |columns| {
+            columns.words("fast enough", |(_, runs)| enough(runs).join(" or ")).key("fast_enough")
         });
     let ends = |times: f64| {
         move |(_, runs): &Point<'_>| {
@@ -472,6 +479,11 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
     let points = sweep.points.iter().map(|point| point.at.as_slice()).zip(&directory.runs);
     let points = points.filter(|(_, runs)| !runs.is_empty());
     table.table("points", points).look(Look::Indented(0))
+}
+
+/// Whether storage was fast enough for accelerators, each answer of some runs once.
+fn enough(runs: &[Run]) -> Vec<&'static str> {
+    unique(runs.iter().filter_map(|run| run.feed.as_ref()?.enough))
 }
 
 /// A load of a search, for its result.

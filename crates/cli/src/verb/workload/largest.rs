@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use gpuio_base::units::human_rate;
+use gpuio_base::units::{human_rate, many};
 use gpuio_job::spec::Spec;
 use gpuio_record::{
     AcceleratorSearch, AcceleratorTry, EndedHow, FeedPlan, FeedResult, JobPlan, Record,
@@ -163,10 +163,13 @@ fn conclusion(
     match found {
         None => match why(each) {
             Some(why) => format!(
-                "result: whether {each} keep {least} % is unknown: {why}; what follows is of that \
-                 run"
+                "result: whether {} {least} % is unknown: {why}; what follows is of that run",
+                many(u64::from(each), "accelerator keeps|accelerators keep")
             ),
-            None => format!("result: not even {each} kept {least} %; what follows is of that run"),
+            None => format!(
+                "result: not even {} kept {least} %; what follows is of that run",
+                many(u64::from(each), "accelerator")
+            ),
         },
         Some((most, Some(next))) => {
             let next = match why(next) {

@@ -12,12 +12,12 @@ use gpuio_base::document::unique;
 use gpuio_base::nearest::use_instead;
 use gpuio_base::units::{human_bytes, human_rate};
 use gpuio_host::Root;
-use gpuio_job::plan::Gpus;
+use gpuio_job::plan::{Gpus, STAGE};
 use gpuio_job::spec::{GpuWhich, Origin, Spec};
 use gpuio_job::workload::preset::{self, PRESETS, Preset};
 use gpuio_job::workload::short::{self, Means, Shortened, shorten as shorten_to};
 use gpuio_load::run::Permit;
-use gpuio_record::FeedCompute;
+use gpuio_record::{FeedCompute, JobPlan};
 use gpuio_report::format::plan::Files;
 
 use crate::args::{Given, Workload};
@@ -96,8 +96,13 @@ fn scaled(workload: &Workload) -> Result<Spec, Failure> {
         message!("note: {note}");
     }
     if workload.work.own.short {
-        let runs = if searches(workload) { "; the same data for all tries" } else { "" };
-        shorten(&mut spec, workload, runs)?;
+        let runs = match searches(workload) {
+            true => format!(
+                "; the same data for all tries, enough for {SEARCH_ROOM} times the accelerators"
+            ),
+            false => String::new(),
+        };
+        shorten(&mut spec, workload, &runs)?;
     }
     Ok(spec)
 }
@@ -183,7 +188,10 @@ fn shorten(spec: &mut Spec, workload: &Workload, runs: &str) -> Result<(), Failu
     if let Some(bytes) = data_bytes.filter(|_| !out.quiet) {
         // Blocks and samples are whole: the plan has the bytes that are used.
         let (plan, mut files) = (prepare(workload, spec, true)?.plan, Files::default());
-        plan.jobs.iter().for_each(|job| files.add(job, Cow::Borrowed));
+        // Staged pages are copies of what is then in the files.
+        let staged = |job: &&JobPlan| job.directories().any(|one| one.starts_with(STAGE));
+        let of_files = plan.jobs.iter().filter(|job| !staged(job));
+        of_files.for_each(|job| files.add(job, Cow::Borrowed));
         let [whole, part] = [bytes, files.bytes()].map(|bytes| human_bytes(bytes as f64));
         words.insert(0, format!("data {whole} -> {part}"));
     }
@@ -247,8 +255,16 @@ fn unknown(name: &str) -> Failure {
         ));
     }
     let near = gpuio_job::spec::nearest(name, PRESETS.iter().map(|preset| preset.name));
-    let begin = PRESETS.iter().map(|preset| preset.name);
-    let begin: Vec<&str> = begin.filter(|one| one.starts_with(name)).collect();
+    let begins = |with: &str| {
+        let names = PRESETS.iter().map(|preset| preset.name);
+        names.filter(|one| one.starts_with(with)).collect::<Vec<&str>>()
+    };
+    // `unet3d-b100` has a workload, and accelerators that it lacks.
+    let of_workload = name.rfind('-').map_or("", |end| &name[..=end]);
+    let begin = match begins(name) {
+        none if none.is_empty() && !of_workload.is_empty() => begins(of_workload),
+        some => some,
+    };
     let all = "gpuio workload list has all";
     let instead = match (begin.as_slice(), near) {
         ([], Some(near)) => format!("nearest: {near}; {all}"),

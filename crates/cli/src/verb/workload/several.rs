@@ -32,6 +32,9 @@ pub(super) fn sweep(workload: &Workload) -> Result<Option<Sweep>, Failure> {
              file, or run once per value"
         )));
     }
+    if !workload.out.quiet {
+        note_batches(workload)?;
+    }
     let preset = super::known(&workload.name)?;
     let mut words: Vec<OsString> = vec!["gpuio".into(), "sweep".into()];
     let mut add = |flag: &str, value: OsString| words.extend([flag.into(), value]);
@@ -79,6 +82,28 @@ pub(super) fn sweep(workload: &Workload) -> Result<Option<Sweep>, Failure> {
         None => sweep.job_file = Some(workload.name.clone().into()),
     }
     Ok(Some(sweep))
+}
+
+/// Several sizes of batches take one time to compute, unless there is a time for each sample.
+fn note_batches(workload: &Workload) -> Result<(), Failure> {
+    let keys = workload.work.keys();
+    let batches = keys.iter().any(|given| given.key == "batch_samples" && varies(given));
+    let of_samples = keys.iter().any(|given| {
+        given.key == "sample_compute_time" || (given.key == "compute" && given.value == "none")
+    });
+    if !batches || of_samples {
+        return Ok(());
+    }
+    let feed = super::jobs_of(workload)?.jobs.into_iter().map(|job| job.feed).next();
+    let alike = feed.filter(|feed| feed.sample_compute_ns.is_none());
+    if let Some(time) = alike.and_then(|feed| feed.compute_ns) {
+        message!(
+            "note: --batch: a step computes for {} whatever its batch; --sample-compute-time adds \
+             a time for each sample",
+            units::format_duration_ns(time)
+        );
+    }
+    Ok(())
 }
 
 /// Whether a key has a list or a range of values.

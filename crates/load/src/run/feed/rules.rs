@@ -66,7 +66,7 @@ pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
     if !plan.changed.is_empty() {
         rules.retain(|rule| rule.kept != Some(true));
         let changed = |one: &String| FeedRule {
-            rule: "the parameters of the workload".to_owned(),
+            rule: "the parameters of a workload of MLPerf's".to_owned(),
             found: one.clone(),
             kept: Some(false),
         };

@@ -16,6 +16,8 @@ use crate::workload::{jobs, name};
 
 /// Checkpoints that are written, and then read.
 const TIMES: usize = 10;
+/// How others are seen beside what is too short for that.
+const LONGER: &str = " (a larger part takes longer: leave out --try, or raise --scale)";
 /// Data of more than this many times the memory needs no cache to be cleared.
 const MEMORIES: u64 = 3;
 
@@ -39,6 +41,15 @@ enum Part {
 }
 
 impl Part {
+    /// The question that its time answers.
+    fn question(self) -> &'static str {
+        match self {
+            Part::Stall | Part::Save => "how long do checkpoints stop training?",
+            Part::Drain => "how long after that is a checkpoint in the files?",
+            Part::Restore => "how long does a restart wait for its checkpoint?",
+        }
+    }
+
     /// The first words of its answer, and its times.
     fn words(self) -> [&'static str; 2] {
         match self {
@@ -64,26 +75,30 @@ fn part_of(record: &Record, plan: &JobPlan) -> Option<Part> {
     Some(if plan.read_percent > 0 { Part::Restore } else { Part::Save })
 }
 
-/// Each name of a job with its answer.
-fn answers_of(record: &Record) -> Vec<(&str, String)> {
+/// Each name of a job with its part and its answer.
+fn answers_of(record: &Record) -> Vec<(&str, Part, String)> {
     let of_checkpoints = jobs(record)
         .filter_map(|(plan, job)| Some((name(plan), (part_of(record, plan)?, plan, job))));
     let answer = |(name, all): (_, Vec<(Part, &JobPlan, &JobResult)>)| {
         let part = all.first()?.0;
         let all: Vec<_> = all.into_iter().map(|(_, plan, job)| (plan, job)).collect();
-        Some((name, answer(record, part, &all)?))
+        Some((name, part, answer(record, part, &all)?))
     };
     grouped(of_checkpoints).into_iter().filter_map(answer).collect()
 }
 
-/// How long training stops, a line per job of a checkpoint.
-pub(super) fn answers(record: &Record) -> Section {
-    of_jobs(record, "how long do checkpoints stop training?", answers_of(record))
+/// How long training stops, and what follows: for each question its jobs, a line each.
+pub(super) fn answers(record: &Record) -> [Section; 3] {
+    let all = answers_of(record);
+    [Part::Save, Part::Drain, Part::Restore].map(|part| {
+        let own = all.iter().filter(|(_, of, _)| of.question() == part.question());
+        of_jobs(record, part.question(), own.map(|(name, _, answer)| (*name, answer.clone())))
+    })
 }
 
 /// The same as a sentence each.
 pub(in crate::format) fn in_words(record: &Record) -> Vec<String> {
-    answers_of(record).into_iter().map(|(name, answer)| format!("{name}: {answer}")).collect()
+    answers_of(record).into_iter().map(|(name, _, answer)| format!("{name}: {answer}")).collect()
 }
 
 /// Bytes of all ranks together.
@@ -120,7 +135,10 @@ fn answer(record: &Record, part: Part, all: &[(&JobPlan, &JobResult)]) -> Option
             VerifyMode::after_the_run(plan.read_percent < 100).word()
         ))
     } else {
-        doubt
+        let unseen = done.iter().any(|(_, job)| job.others_cpu_unknown.is_some());
+        let is_part = plan.part.is_some_and(|part| part.scale < 1.0);
+        let longer = if unseen && is_part { LONGER } else { "" };
+        doubt.map(|why| why + longer)
     };
     let beside = others.filter(|_| unknown.is_none()).map(|others| format!("; {}", others.words()));
     let moved = plan.size_bytes.saturating_mul(u64::from(plan.threads));

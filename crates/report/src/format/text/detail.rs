@@ -82,12 +82,17 @@ pub(super) fn workers(record: &Record) -> Section {
             software |= plan.uses_software_gpu();
             continue;
         }
-        let words = format!(
-            "first {} ({} moved by all until then), last {}",
-            time(job.first_done_ns),
-            bytes(job.first_done_bytes),
-            time(job.last_done_ns),
-        );
+        let first = match job.first_done_ns {
+            0 => "some had nothing to do".to_owned(),
+            ns => {
+                format!(
+                    "first {} ({} moved by all until then)",
+                    time(ns),
+                    bytes(job.first_done_bytes)
+                )
+            }
+        };
+        let words = format!("{first}, last {}", time(job.last_done_ns));
         apart.push((plan.name.as_str(), words));
     }
     let alone = apart.is_empty();

@@ -6,8 +6,8 @@ use gpuio_base::safetensors::loader;
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::{format_bytes, human_count, human_ns, human_rate};
 use gpuio_record::{
-    EndedHow, JobPlan, JobResult, RangeKind, Record, RecordedCalls, ReplayPace, ReplayPlan,
-    ReplayResult, Steady, SteadyFigure, SteadyPlan,
+    DirectMode, EndedHow, JobPlan, JobResult, RangeKind, Record, RecordedCalls, ReplayPace,
+    ReplayPlan, ReplayResult, Steady, SteadyFigure, SteadyPlan,
 };
 
 use super::feed::percentiles;
@@ -184,21 +184,29 @@ fn ready(plan: &JobPlan, job: &JobResult) -> Option<String> {
 }
 
 /// How many recorded calls were made, in which time, and in which they were recorded.
-fn made_and_recorded(of: &ReplayPlan, done: &ReplayResult, job: &JobResult) -> String {
+fn made_and_recorded(
+    plan: &JobPlan,
+    (of, done): (&ReplayPlan, &ReplayResult),
+    job: &JobResult,
+) -> String {
     let took = time(job.last_done_ns);
     let made = match done.calls == of.calls {
         true => format!("made all {} in {took}", many(of.calls, "call")),
         false => format!("MADE ONLY {} of {} in {took}", done.calls, many(of.calls, "call")),
     };
     let now = per_second((job.read.bytes + job.write.bytes, job.last_done_ns));
-    format!("{made} ({}), {}", throughput(now), recorded_time(of))
+    let own = match job.between_ios_ns / u64::from(plan.threads.max(1)) {
+        0 => String::new(),
+        own => format!("; {} of it gpuio made or checked data, the mean of its threads", time(own)),
+    };
+    format!("{made} ({}{own}), {}", throughput(now), recorded_time(of))
 }
 
 /// The same as a sentence per job.
 pub(in crate::format) fn replays_in_words(record: &Record) -> Vec<String> {
     let of_job = |(plan, job): (&JobPlan, &JobResult)| {
         let (of, done) = (plan.replay.as_ref()?, job.replay.as_ref()?);
-        Some(format!("{}: {}", plan.name, made_and_recorded(of, done, job)))
+        Some(format!("{}: {}", plan.name, made_and_recorded(plan, (of, done), job)))
     };
     jobs(record).filter_map(of_job).collect()
 }
@@ -211,9 +219,11 @@ pub(super) fn replay(record: &Record) -> Section {
         let (plan, job): (&JobPlan, &JobResult) = (plan, job);
         let (of, done) = (plan.replay.as_ref()?, job.replay.as_ref()?);
         let whole = done.calls == of.calls;
-        let made = made_and_recorded(of, done, job);
+        let made = made_and_recorded(plan, (of, done), job);
         let waited = format!("threads waited {} for one another", time(done.waited_ns));
         let mut lines = vec![format!("{made}; {waited}")];
+        let why = plan.direct_why.as_ref().filter(|_| plan.direct == DirectMode::Buffered);
+        lines.extend(why.map(|why| format!("through the page cache: {why}")));
         lines.extend(of.recorded_calls.iter().flat_map(|recorded| beside(of, recorded, job)));
         if of.pace == ReplayPace::Recorded && whole {
             let words =

@@ -71,7 +71,7 @@ mod tests {
             found: found.to_owned(),
             kept: Some(false),
         };
-        let (parameters, data) = ("the parameters of the workload", "the whole data set");
+        let (parameters, data) = ("the parameters of a workload of MLPerf's", "the whole data set");
         let all = [
             broken(parameters, "epochs=1 (--try)"),
             broken(parameters, "readers=2 (--try)"),
@@ -79,8 +79,8 @@ mod tests {
             broken(parameters, "seed=3 (--seed)"),
         ];
         let lines = [
-            "MLPerf rule broken: the parameters of the workload (--try: epochs=1, readers=2; \
-             --seed: seed=3)",
+            "MLPerf rule broken: the parameters of a workload of MLPerf's (--try: epochs=1, \
+             readers=2; --seed: seed=3)",
             "MLPerf rule broken: the whole data set (scale 0.1: 1 of 10 files (of mine))",
         ];
         assert_eq!(rules(&all), lines);

@@ -77,6 +77,9 @@ pub(super) fn document(record: &Record, show: Show<'_>) -> Document {
     for part in answers(record) {
         page.push(part);
     }
+    let [beside, ready, of_loads @ ..] = of_loads(record);
+    // When a model is in memory is the answer that its load is run for.
+    page.push(ready);
     page.push(table::section(record));
     page.push(table::legend(record));
     for part in record.ranks.iter().flat_map(|all| ranks::sections(all, None, per_rank)) {
@@ -92,7 +95,8 @@ pub(super) fn document(record: &Record, show: Show<'_>) -> Document {
     ] {
         page.push(part);
     }
-    for part in of_loads(record) {
+    page.push(beside);
+    for part in of_loads {
         page.push(part);
     }
     for part in [
@@ -117,8 +121,9 @@ pub(super) fn document(record: &Record, show: Show<'_>) -> Document {
 }
 
 /// The answers of loads that have a question, as the first lines of a text.
-pub(crate) fn answers(record: &Record) -> [Section; 4] {
-    [feed::most(record), feed::answers(record), feed::levels(record), checkpoint::answers(record)]
+pub(crate) fn answers(record: &Record) -> impl Iterator<Item = Section> + use<> {
+    let of_feeds = [feed::most(record), feed::answers(record), feed::levels(record)];
+    of_feeds.into_iter().chain(checkpoint::answers(record))
 }
 
 /// The answers of all loads as the first words of a report.

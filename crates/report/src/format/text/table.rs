@@ -116,6 +116,11 @@ pub(super) fn legend(record: &Record) -> Section {
     if let Some(text) = too_few(record) {
         section.item(Layout { colon: false, ..labels }, Item::new("-", text));
     }
+    if jobs(record).any(|(_, job)| job.cpu.scope.is_at_least() && job.cpu.cores_busy > 0.0) {
+        let text = "at least: other threads of the process, or of the kernel, may have worked for \
+                    the job too";
+        section.item(Layout { colon: false, ..labels }, Item::new("≥", text));
+    }
     section.list(List::new(labels, totals(record).into_iter().chain(absent)));
     section
 }

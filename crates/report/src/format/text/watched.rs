@@ -22,19 +22,24 @@ const RATES: [(&str, &str, &str); 6] = [
     ("pcie_sent_bytes_per_second", "sent", ""),
 ];
 
-/// A line per device that moved bytes, if one group of jobs ran (for several, see the record), and
-/// one line for the sampling itself.
+/// A line per device that moved bytes, for each group of jobs, and one line for the sampling
+/// itself.
 pub(super) fn section(record: &Record) -> Section {
-    let mut section = Section::default();
-    let Some(watched) = &record.watched else { return section };
-    if let [group] = watched.groups.as_slice() {
-        section = lines(&group.devices);
-    }
+    let Some(watched) = &record.watched else { return Section::default() };
+    let of_group = |group: &WatchedGroup| {
+        let jobs = record.plan.jobs.iter().filter(|job| job.group == group.group);
+        jobs.map(|job| job.name.as_str()).collect::<Vec<_>>().join("+")
+    };
+    let several = watched.groups.len() > 1;
+    let named = |group: &WatchedGroup| if several { of_group(group) + "  " } else { String::new() };
+    let all = watched.groups.iter().map(|group| (named(group), group.devices.as_slice()));
+    let mut section = lines(&all.collect::<Vec<_>>());
     section.item(Layout::labels(0), Item::new("device sampling", cost(watched)));
     section
 }
 
-fn lines(all: &[DeviceSeries]) -> Section {
+/// The devices of a kind that moved most of the bytes.
+fn busiest(all: &[DeviceSeries]) -> Vec<&DeviceSeries> {
     let of_kind = |kind: &&str| {
         let devices = all.iter().filter(|device| device.probe == *kind);
         let mut busy: Vec<(&DeviceSeries, f64)> =
@@ -43,10 +48,19 @@ fn lines(all: &[DeviceSeries]) -> Section {
         busy.retain(|(_, moved)| *moved > 0.0 && *moved >= most * SHARE);
         busy.into_iter().map(|(device, _)| device).collect::<Vec<_>>()
     };
-    let devices: Vec<&DeviceSeries> = KINDS.iter().flat_map(of_kind).collect();
-    let name = devices.iter().take(MOST_LINES).map(|one| one.device.chars().count()).max();
+    KINDS.iter().flat_map(of_kind).collect()
+}
+
+/// Devices, each behind the name of its group.
+fn lines(groups: &[(String, &[DeviceSeries])]) -> Section {
+    let of_group = |(name, all): &(String, &[DeviceSeries])| {
+        let named = |device: &DeviceSeries| (format!("{name}{}", device.device), words(device));
+        busiest(all).into_iter().map(named).collect::<Vec<_>>()
+    };
+    let devices: Vec<(String, String)> = groups.iter().flat_map(of_group).collect();
+    let name = devices.iter().take(MOST_LINES).map(|(name, _)| name.chars().count()).max();
     let items = devices.iter().take(MOST_LINES);
-    let items = items.map(|device| Item::new(device.device.as_str(), words(device)));
+    let items = items.map(|(name, words)| Item::new(name.as_str(), words.as_str()));
     let title = "devices during the run, all processes together:";
     let mut section = Section::new("", if devices.is_empty() { "" } else { title });
     section.list(List::new(Layout::columns(name.unwrap_or(0), 2), items));
@@ -107,7 +121,7 @@ mod tests {
 
     fn text(devices: &[DeviceSeries]) -> String {
         let mut page = Document::default();
-        page.push(lines(devices)).terminal(100)
+        page.push(lines(&[(String::new(), devices)])).terminal(100)
     }
 
     fn device(probe: &str, device: &str, figures: &[(&str, f64)]) -> DeviceSeries {
@@ -146,6 +160,15 @@ mod tests {
         assert_eq!(text(&[device("gpu", "GPU0", &[rate, ("pcie_sampled", 1.0)])]), "");
         let counted = text(&[device("gpu", "GPU0", &[rate, ("pcie_sampled", 0.0)])]);
         assert!(counted.ends_with("GPU0  received 954 MiB/s\n"), "{counted}");
+    }
+
+    #[test]
+    fn each_group_has_its_devices() {
+        let disk = [device("block", "sdb", &[("read_bytes_per_second", 1024.0 * 1024.0)])];
+        let mut page = Document::default();
+        page.push(lines(&[("save  ".to_owned(), &disk), ("restore  ".to_owned(), &disk)]));
+        let text = page.terminal(100);
+        assert!(text.contains("  save  sdb     read 1.00 MiB/s\n  restore  sdb  read "), "{text}");
     }
 
     #[test]
