@@ -1,6 +1,7 @@
 //! Runs the program in a directory of the test's own.
 
 pub(crate) use gpuio_testkit::skip;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -350,4 +351,23 @@ impl Drop for Serving {
 pub(crate) fn served(dir: &Path) -> (String, String) {
     let serving = Serving::start(dir, "top --serve 0");
     (serving.at.clone(), serving.page())
+}
+
+/// The first row of a table in CSV (RFC 4180), by its columns.
+pub(crate) fn csv_row(csv: &str) -> BTreeMap<String, String> {
+    let mut lines = csv.lines().filter(|line| !line.starts_with('#'));
+    let mut cells = || {
+        let (mut cells, mut quoted) = (vec![String::new()], false);
+        for letter in lines.next().unwrap().chars() {
+            match letter {
+                '"' => quoted = !quoted,
+                ',' if !quoted => cells.push(String::new()),
+                _ => cells.last_mut().unwrap().push(letter),
+            }
+        }
+        cells
+    };
+    let (heads, row) = (cells(), cells());
+    assert_eq!(heads.len(), row.len(), "{csv}");
+    heads.into_iter().zip(row).collect()
 }

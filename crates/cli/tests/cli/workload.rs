@@ -7,7 +7,7 @@ use gpuio_job::workload::feed::Draws;
 use gpuio_record::FeedPlan;
 use serde_json::{Value, json};
 
-use crate::tool::{Ran, command, file, finish, gpuio, scratch, words};
+use crate::tool::{Ran, command, csv_row, file, finish, gpuio, scratch, words};
 
 fn run(dir: &Path, line: &str) -> Ran {
     let mut gpuio = command(dir);
@@ -673,10 +673,9 @@ fn a_tier_is_read_by_what_a_list_says() {
         }
         let mut show = command(dir.path());
         let csv = finish(show.args(words("show r.json --format csv"))).exits(0).out;
-        let mut lines = csv.lines().filter(|line| !line.starts_with('#'));
-        let at = lines.next().unwrap().rsplit(',').position(|name| name == "tier_hits").unwrap();
-        let row: Vec<&str> = lines.next().unwrap().rsplit(',').collect();
-        let cells = [0, 1, 2, 3].map(|nth| row[at - nth].parse::<u64>().unwrap());
+        let row = csv_row(&csv);
+        let cells = ["hits", "misses", "evictions", "bytes"]
+            .map(|name| row[&format!("tier_{name}")].parse::<u64>().unwrap());
         assert_eq!(cells, [hits, misses, evictions, bytes[0]], "{csv}");
     }
 }
@@ -960,12 +959,9 @@ fn what_is_printed_says_the_scale() {
     assert_eq!(quiet.out, "");
     let mut show = command(dir.path());
     let csv = finish(show.args(words("show r.json --format csv"))).exits(0).out;
-    let mut lines = csv.lines().filter(|line| !line.starts_with('#'));
-    // From the right: sentences before it have commas.
-    let at = lines.next().unwrap().rsplit(',').position(|name| name == "feed_scale").unwrap();
-    let row: Vec<&str> = lines.next().unwrap().rsplit(',').collect();
-    assert_eq!(row[at], "0.00001", "{csv}");
-    let utilisation: f64 = row[at - 1].parse().unwrap();
+    let row = csv_row(&csv);
+    assert_eq!(row["feed_scale"], "0.00001", "{csv}");
+    let utilisation: f64 = row["feed_utilisation_percent"].parse().unwrap();
     assert!(utilisation > 0.0 && utilisation <= 100.0, "{csv}");
 }
 

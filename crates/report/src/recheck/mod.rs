@@ -349,9 +349,12 @@ impl Recheck {
 
     fn verification(&mut self, about: &str, verify: &VerifyOutcome, merged: bool) {
         let (bad, kept) = (verify.bad_blocks, verify.mismatches.len() as u64);
-        let first = bad.min(VerifyOutcome::KEPT as u64);
+        let most = VerifyOutcome::KEPT as u64;
+        // One that was read again is kept again only if it was wrong in another way.
+        let least = verify.bad_places.unwrap_or(bad).min(bad).min(most);
         // Each rank keeps its first ones.
-        self.equal(about, "mismatches", kept, if merged { kept.clamp(first, bad) } else { first });
+        let most = if merged { bad } else { bad.min(most) };
+        self.equal(about, "mismatches", kept, kept.clamp(least, most));
         let words = verify.mismatches.iter().map(|one| one.bad_words);
         let words = words.fold(0, u64::saturating_add);
         let all = if bad == kept { words } else { verify.bad_words.max(words) };
