@@ -365,6 +365,10 @@ def plot(directory, file, title, lines):
         value += unit
     for step in steps:
         out.append(f'<text x="{x(step):.1f}" y="{lower + 22}" text-anchor="middle">{step}</text>')
+    across = title.rpartition(" by ")[2]
+    out.append(f'<text x="{(left + right) / 2:.0f}" y="{lower + 42}" text-anchor="middle">{across}</text>')
+    out.append(f'<text transform="translate(16 {(upper + lower) / 2:.0f}) rotate(-90)" '
+               'text-anchor="middle">GiB/s</text>')
     ends = []
     for label, points in lines:
         colour = colours.get(label) or next(spare, "#333333")

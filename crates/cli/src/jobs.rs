@@ -9,7 +9,7 @@ use gpuio_base::document::{grouped, unique};
 use gpuio_guard::objects::environment;
 use gpuio_host::answers::answers;
 use gpuio_host::{Root, input};
-use gpuio_job::spec::{self, At, JobSpec, MACHINE_WORDS, Origin, Sources, Spec};
+use gpuio_job::spec::{self, At, Dialect, JobSpec, MACHINE_WORDS, Origin, Rw, Sources, Spec};
 use gpuio_job::workload::preset::Preset;
 
 use crate::args::Given;
@@ -189,8 +189,12 @@ pub(crate) fn answer(spec: &mut Spec) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A note for each directory of a job that is not there yet.
+/// A note for each directory of a job that is not there yet. As in gdsio, no read makes one there.
 pub(crate) fn directories_made(job: &JobSpec) -> Vec<String> {
+    let reads = matches!(job.rw, Some(Rw::Read | Rw::RandRead));
+    if reads && job.dialect == Some(Dialect::Gdsio) {
+        return Vec::new();
+    }
     let named = job.directory.iter().chain(&job.more_directories);
     let absent = named.filter(|name| job.filenames.is_none() && is_absent(Path::new(name)));
     let note = |name| format!("{name} {IS_MADE}, and removes it at the end if it is empty then");

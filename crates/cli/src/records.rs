@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gpuio_base::units::ShellLine;
 use gpuio_host::input;
-use gpuio_record::{ContentDigest, Record, SWEEP_FILE, SWEEP_VERSION, Sweep};
+use gpuio_record::{ContentDigest, Record, RunOf, SWEEP_FILE, SWEEP_VERSION, Sweep};
 use gpuio_report::format::json;
 use gpuio_report::set::{Member, Set};
 use gpuio_report::{Recheck, foreign};
@@ -97,7 +97,8 @@ fn member(path: &Path) -> Result<Member, Failure> {
     let (text, record) = parsed(path)?;
     let digest = sha2::Sha256::digest(text.as_bytes());
     let digest = Some(digest.iter().map(|byte| format!("{byte:02x}")).collect());
-    let mut member = Member { digest, ..Member::new(path.display().to_string(), record) };
+    let at = side(&record);
+    let mut member = Member { digest, at, ..Member::new(path.display().to_string(), record) };
     hold_conclusions(&mut member.recheck, &member.record);
     member.recheck.unknown = gpuio_report::unknown_fields(&text);
     Ok(member)
@@ -295,6 +296,13 @@ pub(crate) fn swept(directory: &Path) -> Result<Swept, Failure> {
     let mut lacks: Vec<String> = edited(&file, &sweep).into_iter().collect();
     lacks.extend(unlisted(directory, &records));
     Ok(Swept { sweep, records, missing, lacks })
+}
+
+/// The side of a comparison of two job files (`--ab`) that a record is of: they may differ in what
+/// no axis shows.
+fn side(record: &Record) -> Place {
+    let of = record.run_of.as_ref().filter(|run_of| run_of.of.starts_with(RunOf::AB));
+    of.map(|run_of| ("side".to_owned(), run_of.point.clone())).into_iter().collect()
 }
 
 fn directory(directory: &Path, set: &mut Set) -> Result<(), Failure> {

@@ -100,6 +100,11 @@ pub struct RunOf {
     pub runs: Option<u32>,
 }
 
+impl RunOf {
+    /// How `of` begins for a comparison of two job files.
+    pub const AB: &str = "--ab";
+}
+
 /// Points that a sentence names.
 const NAMED: usize = 6;
 

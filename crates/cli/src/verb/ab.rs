@@ -71,7 +71,7 @@ pub(crate) fn run(bench: &Bench, children: &Children<'_>) -> Result<u8, Failure>
     }
     let directory = bench.out.output.as_deref().map(make_directory).transpose()?;
     let rounds = bench.ab.rounds.unwrap_or(ROUNDS);
-    let of = format!("--ab of {}", jiff::Timestamp::now());
+    let of = format!("{} of {}", RunOf::AB, jiff::Timestamp::now());
     let seed = jobs.first().and_then(|job| job.spec.jobs.first()?.seed);
     let odd_seed = seed.unwrap_or(1) % 2 == 1;
     for round in 0..rounds {

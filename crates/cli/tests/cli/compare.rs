@@ -265,6 +265,14 @@ fn two_job_files_run_in_turns() {
     assert_eq!(tree(&dir.path().join("records")), kept);
     let again = finish(command(dir.path()).args(words(line))).exits(2);
     again.prints(&["records", "choose another name"]);
+    // The folder's report keeps the sides apart, and misses a run of one.
+    let report = || finish(command(dir.path()).args(words("report records --format csv"))).exits(0);
+    let csv = report().out;
+    let end = |side: &str| csv.lines().filter(|line| line.ends_with(side)).count();
+    assert_eq!([end(",axis_side"), end(",a"), end(",b")], [1, 2, 2], "{csv}");
+    std::fs::remove_file(dir.path().join("records/b-02.json")).unwrap();
+    let page = finish(command(dir.path()).args(words("report records --format markdown"))).exits(0);
+    assert!(page.out.contains(", b: 1 record is not here of 2 runs"), "{}", page.out);
 }
 
 /// A quarter of the rate is kept on any machine that keeps the whole.

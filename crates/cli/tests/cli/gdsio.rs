@@ -351,6 +351,8 @@ fn json_beside_the_line() {
     // Each error names flags that gdsio has.
     let plain = "-f gdsio.0 -w 1 -s 2M -i 64K -x 0 --gpu software";
     gdsio(dir.path(), &format!("{plain} -I 0 --verify")).exits(2).prints(&["--verify: ", "-V"]);
+    let absent = gdsio(dir.path(), "-D none -w 1 -s 1M -i 64K -x 0 -I 0 --gpu software").exits(2);
+    assert!(!absent.err.contains("was not there"), "{absent:?}");
     let short = gdsio(dir.path(), &format!("{plain} -I 0")).exits(2);
     assert!(!short.err.contains("--size") && !short.err.contains("--directory"), "{short:?}");
 }
