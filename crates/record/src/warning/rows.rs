@@ -480,7 +480,7 @@ warnings! {
         /// As given; `rate`, `iops` and `stall` are of each thread.
         inject: String = "short=5%,delay=20ms@10%".to_owned(),
         /// How many, by kind.
-        #[serde(default)]
+        #[serde(default, skip_serializing_if = "InjectedFaults::is_none")]
         made: InjectedFaults = InjectedFaults { short: 53, delay: 102, ..InjectedFaults::default() },
     } => format!(
         "Faults were injected ({inject}{}). Failures, retries and delays in this \

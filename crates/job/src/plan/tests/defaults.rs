@@ -166,7 +166,11 @@ fn a_time_based_job_runs_for_all_of_its_time() {
         for key in bound.lines().filter_map(|line| line.split('=').next()) {
             let of = |note: &&String| note.starts_with(&format!("'{key}'"));
             let note = planned.notes.iter().find(of);
-            assert!(note.is_some_and(|note| note.contains("as in fio")), "{:?}", planned.notes);
+            assert!(
+                note.is_some_and(|note| note.contains("fio's time_based")),
+                "{:?}",
+                planned.notes
+            );
         }
         assert!(!planned.notes.iter().any(|note| note.starts_with("'time_based'")), "{text}");
         let capped = job(&text.replace("\ntime_based", "\ntime_based=0")).stop;
