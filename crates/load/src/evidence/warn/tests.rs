@@ -131,8 +131,8 @@ fn flushes_of_others_split_no_write() {
     assert!(!found(4096, 8_000, Some(0)), "no part is smaller than a page");
 }
 
-/// 300 writes a second with O_DSYNC, one thread: QEMU's NVMe drive, Linux 6.1, counted twice as many
-/// writes, of half the size on average. Every other one was a flush.
+/// 300 writes a second with O_DSYNC, one thread: QEMU's NVMe drive, Linux 6.1, counted twice as
+/// many writes, of half the size on average. Every other one was a flush.
 #[test]
 fn flushes_are_no_split_writes() {
     let found = |lines: &str, volatile_cache| {
