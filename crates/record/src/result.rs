@@ -417,8 +417,8 @@ pub struct FileLegCounters {
     pub short_ios: u64,
     /// I/Os that failed.
     pub faults: u64,
-    /// Faults that `inject` made.
-    #[serde(default)]
+    /// Faults that `inject` made; absent where it made none.
+    #[serde(default, skip_serializing_if = "InjectedFaults::is_none")]
     pub injected: InjectedFaults,
 }
 
@@ -438,6 +438,11 @@ pub struct InjectedFaults {
 }
 
 impl InjectedFaults {
+    /// Whether none was made.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Each kind that was made, with its count: `short 53, delay 102`; empty where none was.
     pub fn words(&self) -> String {
         let Self { eio, enospc, lost, short, delay } = *self;
@@ -490,8 +495,8 @@ pub struct StorageReading {
     /// Bytes written.
     pub write_bytes: u64,
     /// Flushes of its cache, which the kernel counts as writes of no bytes unless a write with
-    /// bytes asked for it; `null` where it does not count them.
-    #[serde(default)]
+    /// bytes asked for it; absent where it does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flushes: Option<u64>,
     /// Whether it, or a member of the array, has a volatile write cache
     /// ([`BlockFacts::volatile_cache`](crate::facts::BlockFacts::volatile_cache)); `null` where

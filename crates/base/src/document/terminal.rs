@@ -44,7 +44,12 @@ impl Table {
         let table = &self.only(|column, cells| !column.data && !drawn(cells));
         match self.look {
             Look::Ruled => ruled(table, usize::from(width)),
-            Look::RuledBy(_) | Look::Indented(_) => draw(&lines(table, Form::Full), table, 2),
+            Look::RuledBy(by) | Look::Indented(by) => {
+                let mut lines = lines(table, Form::Full);
+                let room = usize::from(width).saturating_sub(by.into());
+                last_in_lines(&mut lines, table, room);
+                draw(&lines, table, 2)
+            }
         }
     }
 }
@@ -62,8 +67,8 @@ fn render(document: &Document, paper: Paper) -> String {
 
 fn section(out: &mut String, of: &Section, paper: Paper) {
     if !of.title.is_empty() {
-        out.push_str(&printable(&of.title.plain()));
-        out.push('\n');
+        let line = Paper { prose: usize::from(paper.width), whole: true, ..paper };
+        wrap(out, "", 0, &of.title.plain(), line);
     }
     let begin = out.len();
     for block in &of.blocks {
@@ -287,6 +292,23 @@ fn draw(lines: &[Vec<String>], table: &Table, gap: usize) -> String {
     out
 }
 
+/// Splits the cells of a last column of words at blanks, where the table is too wide and the column
+/// has room.
+fn last_in_lines(lines: &mut [Vec<String>], table: &Table, width: usize) {
+    let widths = widths(lines);
+    let Some((own, others)) = widths.split_last() else { return };
+    let room = width.saturating_sub(others.iter().map(|column| column + 2).sum());
+    let is_words = table.columns.last().is_some_and(|column| !column.figures);
+    if !is_words || *own <= room || room < NARROWEST_FIRST {
+        return;
+    }
+    for cell in lines.iter_mut().filter_map(|line| line.last_mut()) {
+        let mut text = String::new();
+        wrap(&mut text, "", 0, cell, Paper { width: 0, prose: room, whole: true });
+        *cell = text.trim_end().to_owned();
+    }
+}
+
 /// Splits a name into lines of at most `width` characters, at separators if that leaves lines at
 /// least half full, and else at a blank.
 fn in_lines(name: &str, width: usize) -> String {
@@ -380,6 +402,18 @@ mod tests {
         assert!(narrow.contains("\n\njob"), "{narrow}");
         assert_eq!(narrow.matches("\nb").count(), 1, "no time, no line: {narrow}");
         assert!(narrow.lines().all(|line| line.chars().count() <= 19), "{narrow}");
+    }
+
+    #[test]
+    fn the_last_words_of_a_wide_table_break_at_blanks() {
+        let table = Columns::<(u64, &str)>::new()
+            .figures("n", |row| row.0)
+            .words("reason", |row| row.1)
+            .table("", [(1, "one two three four"), (2, "short")])
+            .look(Look::Indented(2));
+        let narrow = "  n  reason\n  1  one two\n     three four\n  2  short\n";
+        assert_eq!(table.terminal(16), narrow);
+        assert_eq!(table.terminal(80).lines().count(), 3);
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! The verbs as the help lists them: in the order of work, by what they are for.
 
-use std::fmt::Write as _;
-
 use clap::{Command, CommandFactory as _};
+use gpuio_base::document::{Document, Item, Layout, List, Section};
 
 use super::Cli;
 
@@ -25,17 +24,17 @@ pub(crate) fn command() -> Command {
     command.build();
     let width = GROUPS.iter().flat_map(|(_, verbs)| *verbs).map(|verb| verb.len()).max();
     let width = width.unwrap_or(0);
-    let mut list = String::new();
+    let mut list = Document::default();
     for (heading, verbs) in GROUPS {
-        // Writing to a String cannot fail.
-        let _ = writeln!(list, "{heading}:");
-        for verb in verbs {
+        let items = verbs.iter().map(|verb| {
             let about = command.find_subcommand(verb).and_then(Command::get_about);
-            let about = about.map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(list, "  {verb:width$}  {about}");
-        }
-        list.push('\n');
+            Item::new(*verb, about.map(ToString::to_string).unwrap_or_default())
+        });
+        let mut group = Section::new("", format!("{heading}:"));
+        group.list(List::new(Layout::columns(width, 2), items));
+        list.push(group);
     }
+    let list = list.terminal(crate::terminal::width_or_whole()) + "\n";
     let usage = "{about-with-newline}\n{usage-heading} {usage}\n\n";
     Cli::command().help_template(format!("{usage}{list}Options:\n{{options}}\n\n{TRY}\n"))
 }

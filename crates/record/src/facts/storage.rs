@@ -235,9 +235,9 @@ pub struct BlockCounters {
     pub busy_ns: u64,
     /// Requests in flight at the second sample.
     pub in_flight: u64,
-    /// Flushes of its cache, most of which are writes of no bytes too; `null` where the kernel does
+    /// Flushes of its cache, most of which are writes of no bytes too; absent where the kernel does
     /// not count them.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flushes: Option<u64>,
 }
 

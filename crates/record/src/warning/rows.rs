@@ -480,12 +480,14 @@ warnings! {
         /// As given; `rate`, `iops` and `stall` are of each thread.
         inject: String = "short=5%,delay=20ms@10%".to_owned(),
         /// How many, by kind.
-        #[serde(default)]
-        made: InjectedFaults = InjectedFaults { short: 53, delay: 102, ..InjectedFaults::default() },
+        #[serde(default, skip_serializing_if = "InjectedFaults::is_none")]
+        made: InjectedFaults = InjectedFaults { short: 53, delay: 102, ..Default::default() },
     } => format!(
         "Faults were injected ({inject}{}). Failures, retries and delays in this \
          result come from gpuio, not from the storage.{}",
-        Some(made.words()).filter(|all| !all.is_empty()).map_or_else(String::new, |all| format!(": {all}")),
+        Some(made.words())
+            .filter(|all| !all.is_empty())
+            .map_or_else(String::new, |all| format!(": {all}")),
         advice(spell, "To measure, ", &["omit <inject>"]),
     ),
     /// Data was generated or checked between I/Os: the run time includes it.

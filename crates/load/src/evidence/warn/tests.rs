@@ -103,15 +103,24 @@ fn requests_of_another_size_at_the_device() {
     assert_eq!(ahead, [split(131_072, true)], "read-ahead, and the bytes are the tool's");
 }
 
+/// A result of so many writes of this size.
+fn writes(job: &JobPlan, ios: u64, block: u64) -> JobResult {
+    let mut result = result(job, ios);
+    let bytes = ios * block;
+    (result.write.bytes, result.file_leg.write_bytes) = (bytes, bytes);
+    result.cache.process_write_bytes = Some(bytes);
+    result
+}
+
 /// Another process that flushes makes requests without bytes: they are no parts of our writes.
 #[test]
 fn flushes_of_others_split_no_write() {
     let found = |block: u64, requests, flushes| {
         let job = job(&format!("rw=randwrite\nbs={block}"));
-        let mut result = result(&job, 1_000);
-        let bytes = 1_000 * block;
-        let writes = StorageReading { reads: 0, read_bytes: 0, ..storage(requests, bytes) };
-        result.cache.storage = vec![StorageReading { flushes, ..writes }];
+        let mut result = writes(&job, 1_000, block);
+        let device = storage(requests, 1_000 * block);
+        let (reads, read_bytes) = (0, 0);
+        result.cache.storage = vec![StorageReading { reads, read_bytes, flushes, ..device }];
         let split = |kind: &WarningKind| matches!(kind, WarningKind::SplitByBlockLayer { .. });
         warned(&job, &result).iter().any(split)
     };
@@ -122,23 +131,23 @@ fn flushes_of_others_split_no_write() {
     assert!(!found(4096, 8_000, Some(0)), "no part is smaller than a page");
 }
 
-/// 300 writes of 4 KiB a second with O_DSYNC, one thread: QEMU's NVMe drive, Linux 6.1, counted
-/// twice as many writes, of 2 KiB on average. Every other one was a flush.
+/// 300 writes a second with O_DSYNC, one thread: QEMU's NVMe drive, Linux 6.1, counted twice as
+/// many writes, of half the size on average. Every other one was a flush.
 #[test]
 fn flushes_are_no_split_writes() {
     let found = |lines: &str, volatile_cache| {
         let job = job(lines);
-        let result = &mut result(&job, 1_500);
-        let (reads, read_bytes) = (0, 0);
-        let device = storage(3_000, 1_500 * 4096);
-        result.cache.storage = vec![StorageReading { reads, read_bytes, volatile_cache, ..device }];
+        let result = &mut writes(&job, 1_500, 65_536);
+        let device = StorageReading { volatile_cache, ..storage(3_000, 1_500 * 65_536) };
+        let (reads, read_bytes, flushes) = (0, 0, Some(0));
+        result.cache.storage = vec![StorageReading { reads, read_bytes, flushes, ..device }];
         let split = |kind: &WarningKind| matches!(kind, WarningKind::SplitByBlockLayer { .. });
         warned(&job, result).iter().any(split)
     };
-    assert!(!found("rw=write\nbs=4k\nsync=1", Some(true)));
-    assert!(!found("rw=write\nbs=4k\nfsync=1", Some(true)));
-    assert!(found("rw=write\nbs=4k\nsync=1", Some(false)), "nothing is flushed there");
-    assert!(found("rw=write\nbs=4k", Some(true)), "these are split");
+    assert!(!found("rw=write\nbs=64k\nsync=1", Some(true)));
+    assert!(!found("rw=write\nbs=64k\nfsync=1", Some(true)));
+    assert!(found("rw=write\nbs=64k\nsync=1", Some(false)), "nothing is flushed there");
+    assert!(found("rw=write\nbs=64k", Some(true)), "these are split");
 }
 
 #[test]

@@ -20,8 +20,8 @@ pub enum DataSetError {
     Manifest(#[from] ManifestError),
     /// The same after the jobs ran.
     #[error(
-        "{0}. The figures hold. Only the list of gpuio's files lacks what the files of the last jobs \
-         hold now: the next run there writes them again"
+        "{0}. The figures hold. Only the list of gpuio's files lacks what the files of the last \
+         jobs hold now: the next run there writes them again"
     )]
     NotNoted(ManifestError),
     /// Files of ours could not be removed.

@@ -152,11 +152,9 @@ fn starts(pairs: &[Pair], section: &mut Section) {
         u64::from(start.threads) * u64::from(start.depth) > start.in_flight
     };
     if used.iter().any(deeper) {
-        section.push(Block::Lines(
-            "  Depth is 4 or more, so that a thread reads a block while others are copied: \
-             threads x\n  depth may exceed the I/Os in flight that the storage needs.\n"
-                .to_owned(),
-        ));
+        let text = "Depth is 4 or more, so that a thread reads a block while others are copied: \
+                    threads x depth may exceed the I/Os in flight that the storage needs.";
+        section.list(List::of(2, [text]));
     }
 }
 
