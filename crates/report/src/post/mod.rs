@@ -520,7 +520,8 @@ impl Reader {
         if let Some(first) = early.first() {
             let line = first.line;
             let in_words = self.early_words.take();
-            self.runs.push(Run { line, beside: early, in_words, ..Run::default() });
+            let host = self.host.take();
+            self.runs.push(Run { line, host, beside: early, in_words, ..Run::default() });
         }
         // Beside results, a command whose own is not there says nothing. Without any, commands and
         // job files are requests.

@@ -40,7 +40,7 @@ pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
 }
 
 /// Whether a line is words, and no command, output or row of a table.
-fn is_prose(line: &Line) -> bool {
+pub(super) fn is_prose(line: &Line) -> bool {
     let text = &line.text;
     let outputs = ["IoType:", "XferType:", "(g=", "Jobs: ", "BandWidth", "Bandwidth(", "Device"];
     line.prompt.is_none() && !outputs.iter().any(|mark| text.contains(mark))

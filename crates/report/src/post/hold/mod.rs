@@ -7,6 +7,7 @@ mod engines;
 mod latency;
 mod links;
 mod machine;
+mod named;
 mod own;
 mod pairs;
 mod path;
@@ -47,7 +48,7 @@ enum Sees {
 }
 
 /// In the order in which statements of one kind are printed.
-const RULES: [(Sees, Rule); 18] = [
+const RULES: [(Sees, Rule); 19] = [
     (Sees::All, path::path),
     (Sees::All, requested::hold),
     (Sees::Sound, machine::hold),
@@ -55,6 +56,7 @@ const RULES: [(Sees, Rule); 18] = [
     (Sees::All, own::misplaced),
     (Sees::All, own::unread),
     (Sees::All, own::command_and_line),
+    (Sees::All, named::hold),
     (Sees::All, own::line_with_itself),
     (Sees::All, own::unsound),
     (Sees::All, engines::hold),
