@@ -5,10 +5,10 @@ use gpuio_machine::topo::Class;
 use gpuio_record::Towards;
 use gpuio_record::facts::Machine;
 
-use super::beside::{Share, moved, moving, of_storage};
+use super::beside::{Share, of_storage};
 use super::{Known, links, machine_of, say, words};
 use crate::foreign::Direction;
-use crate::post::seen::Sight;
+use crate::post::seen::{Sight, moved, moving};
 use crate::post::{About, Post, Run, Statement};
 
 /// The share that a SATA link carries of its signalling rate: 8 bits of 10.
