@@ -71,7 +71,8 @@ fn moved(sample: &NvidiaFsSample) -> Option<String> {
     (reads > 0 || writes > 0).then(|| {
         format!(
             "nvidia-fs counts {reads} reads and {writes} writes that succeeded since it was \
-             loaded or reset, {failed}: GDS moved bytes on this machine. For which mounts is not said."
+             loaded or reset, {failed}: GDS moved bytes on this machine. For which mounts is not \
+             said."
         )
     })
 }

@@ -293,3 +293,26 @@ fn results_in_a_text_are_held_against_each_other() {
         ["the figures 9380.12 MiB/sec (line 1). Nothing", "if the text was cut or changed"];
     gpuio(dir.path(), "check --from ior.txt").exits(2).prints(&wanted);
 }
+
+/// The mean of two loads is the rate of neither, and the mean since boot is of no run.
+#[test]
+fn reports_of_iostat_that_differ_have_no_mean() {
+    let dir = scratch();
+    let report = |reads: &str, rate: &str, queue: &str| {
+        format!("Device r/s rkB/s aqu-sz %util\nsdb {reads} {rate} {queue} 76.00\n\n")
+    };
+    let [small, large] =
+        [report("26314.00", "105256.00", "0.76"), report("98170.00", "392680.00", "31.35")];
+    let page = |text: String| {
+        fs::write(dir.path().join("post.txt"), text).unwrap();
+        words(&gpuio(dir.path(), "check --from post.txt").exits(0).out).join(" ")
+    };
+    let two = page(small.clone() + &large);
+    assert!(two.contains("sdb 2 r/s 26314 to 98170"), "{two}");
+    assert!(two.contains("%util 76") && !two.contains("is left out"), "{two}");
+    let boot = page(report("0.18", "3.20", "0.00") + &small);
+    assert!(
+        boot.contains("sdb 1 r/s 26314,") && boot.contains("first report is left out"),
+        "{boot}"
+    );
+}

@@ -1,15 +1,7 @@
 //! Outputs of tools that looked on, each in a text of its own, joined to the one run of the others.
 
-use super::hold::{agree, is_alike, say};
-use super::{About, Got, Post, Run, Seen, Sight, Statement};
-
-/// A text whose tools are read as beside a run of another.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Beside {
-    pub(super) name: String,
-    /// The number that stands before its first line in the numbers of the other.
-    from: usize,
-}
+use super::hold::{agree, is_alike};
+use super::{Beside, Got, Post, Run, Seen, Sight};
 
 /// Moves the tools of texts that have nothing else beside the run of the others, where there is
 /// one and nothing speaks against it. Why the rest is not joined stands in it.
@@ -46,7 +38,7 @@ pub fn join(mut posts: Vec<Post>) -> Vec<Post> {
     posts
 }
 
-/// What speaks against it that tools looked on while a run was under way.
+/// The reason why tools did not look on while a run was under way.
 fn against(run: &Run, tools: &Post) -> Option<String> {
     let hosts = tools.runs.iter().filter_map(|one| one.host.as_ref());
     let other = hosts.zip(run.host.iter().cycle()).find(|(one, own)| one != own);
@@ -70,40 +62,10 @@ fn is_of(seen: &Seen, got: &Got) -> bool {
     }
 }
 
-/// That texts were joined, or why one was not.
-pub(super) fn said(post: &Post) -> Vec<Statement> {
-    let name = |name: &str| name.rsplit('/').next().unwrap_or_default().to_owned();
-    let joined = post.joined.iter().map(|one| {
-        let words = format!(
-            "{} is read as printed during the run of {}: nothing in them speaks against it.",
-            name(&one.name),
-            name(&post.name)
-        );
-        say(post, About::Agreement, &[], words)
-    });
-    let apart = post.apart.iter().map(|why| {
-        let words = format!(
-            "{} is read as beside no run: {why}. To say that it is, put it below the run's \
-             command, in one file.",
-            name(&post.name)
-        );
-        say(post, About::LeftOut, &[], words)
-    });
-    joined.chain(apart).collect()
-}
-
 impl Run {
     fn only_looks_on(&self) -> bool {
         let is_load = self.got.is_some() || self.asked.is_some() || self.in_words.is_some();
         !is_load && !self.beside.is_empty()
-    }
-}
-
-impl Post {
-    /// The text that a line's number is of, and its number there.
-    pub(super) fn origin(&self, line: usize) -> (&str, usize) {
-        let other = self.joined.iter().rev().find(|one| line > one.from);
-        other.map_or((self.name.as_str(), line), |one| (one.name.as_str(), line - one.from))
     }
 }
 

@@ -62,7 +62,7 @@ pub struct Post {
     /// The last number of its lines, with those of texts that are joined to it.
     most_line: usize,
     /// Texts whose tools are read as beside its run.
-    joined: Vec<join::Beside>,
+    joined: Vec<Beside>,
     /// Why its tools, which are all that it has, are read as beside no run.
     apart: Option<String>,
 }
@@ -84,10 +84,24 @@ impl Post {
         Some((asked.places.first()?, asked.gpus.first().copied()))
     }
 
+    /// The text that a line's number is of, and its number there.
+    fn origin(&self, line: usize) -> (&str, usize) {
+        let other = self.joined.iter().rev().find(|one| line > one.from);
+        other.map_or((self.name.as_str(), line), |one| (one.name.as_str(), line - one.from))
+    }
+
     /// Whether all that it has are requests.
     pub fn is_of_requests(&self) -> bool {
         !self.runs.is_empty() && self.runs.iter().all(|run| run.request().is_some())
     }
+}
+
+/// A text whose tools are read as beside a run of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Beside {
+    name: String,
+    /// The number that stands before its first line in the numbers of the other.
+    from: usize,
 }
 
 /// A command with its result and what was seen meanwhile; each may be absent.
@@ -520,7 +534,8 @@ impl Reader {
         if let Some(first) = early.first() {
             let line = first.line;
             let in_words = self.early_words.take();
-            self.runs.push(Run { line, beside: early, in_words, ..Run::default() });
+            let host = self.host.take();
+            self.runs.push(Run { line, host, beside: early, in_words, ..Run::default() });
         }
         // Beside results, a command whose own is not there says nothing. Without any, commands and
         // job files are requests.

@@ -193,6 +193,8 @@ fn next(pair: &Pair<'_>, path: &str, live: bool) -> Vec<String> {
     let gpu = match pair.gpu {
         Gpu::Real(gpu) => format!(" --gpu {}", short(gpu)),
         Gpu::Software => " --gpu software".to_owned(),
+        // Texts without a GPU say nothing of the machine's.
+        Gpu::None if !live => String::new(),
         Gpu::None => {
             return vec![
                 "gpuio bench --gpu software   (tries gpuio's paths to GPU memory without a GPU)"

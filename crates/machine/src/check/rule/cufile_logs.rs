@@ -254,7 +254,9 @@ mod tests {
         let mut machine = Machine { gdscheck: Some(check), ..Machine::default() };
         let found = evaluate(&machine);
         let severities: Vec<Severity> = found.iter().map(|found| found.severity).collect();
-        assert_eq!(severities, [Severity::Warn, Severity::Warn, Severity::Unknown]);
+        assert_eq!(severities, [Severity::Warn, Severity::Warn]);
+        let fix = found[1].fix.as_deref().unwrap();
+        assert!(fix.ends_with("gdscheck prints neither: add cufile.json to --from"), "{fix}");
         assert_eq!(found[0].locations, ["gdscheck printed `profile.cufile_stats : 3`"]);
         machine.cufile.text = Fact::Known(Some(QUIET.to_owned()));
         assert!(

@@ -8,7 +8,7 @@ use super::requested::gds_of;
 use super::{Known, machine_of, say, words};
 use crate::foreign::Direction;
 use crate::post::command::one_at_a_time;
-use crate::post::seen::{CuFile, Disk, Module, Sight};
+use crate::post::seen::{CuFile, Disk, Module, Sight, moved, moving};
 use crate::post::{About, Got, Post, Run, Seen, Statement};
 
 /// By how much tools that count at different places and in different seconds differ: within it they
@@ -95,20 +95,6 @@ fn moved_though_off(
     })
 }
 
-/// The devices at the bottom that move more than a hundredth of the busiest one's bytes.
-pub(super) fn moving(disks: &[Disk], direction: Direction) -> Vec<&Disk> {
-    let bottom: Vec<&Disk> = disks.iter().filter(|disk| !disk.is_made_of_others()).collect();
-    let bottom = if bottom.is_empty() { disks.iter().collect() } else { bottom };
-    let most = bottom.iter().map(|disk| moved(disk, direction)).fold(0.0, f64::max);
-    bottom.into_iter().filter(|disk| moved(disk, direction) > most / 100.0).collect()
-}
-
-/// The bytes per second of the busier direction of the drives at the bottom.
-pub(super) fn bytes_of(disks: &[Disk]) -> f64 {
-    let sum = |side| moving(disks, side).iter().map(|disk| moved(disk, side)).sum::<f64>();
-    sum(Direction::Read).max(sum(Direction::Write))
-}
-
 /// Whether the drives move what a result has.
 pub(in crate::post) fn agree(disks: &[Disk], got: &Got) -> bool {
     let sum: f64 = moving(disks, got.direction).iter().map(|one| moved(one, got.direction)).sum();
@@ -118,14 +104,6 @@ pub(in crate::post) fn agree(disks: &[Disk], got: &Got) -> bool {
 /// Whether a share of one rate of another is within what tools differ by.
 pub(in crate::post) fn is_alike(share: f64) -> bool {
     (1.0 - AGREE..=1.0 + AGREE).contains(&share)
-}
-
-pub(super) fn moved(disk: &Disk, direction: Direction) -> f64 {
-    match direction {
-        Direction::Read => disk.read_bytes,
-        Direction::Write => disk.written_bytes,
-        Direction::Both => disk.read_bytes + disk.written_bytes,
-    }
 }
 
 /// How much of the storage below a run's files the devices of a list are.

@@ -6,7 +6,7 @@ use gpuio_base::units;
 use super::{Known, own, pairs, say, words};
 use crate::post::figure::{Figure, Unit, figures, sentences};
 use crate::post::line::Line;
-use crate::post::seen::Sight;
+use crate::post::seen::{Sight, moved, moving};
 use crate::post::{About, Got, Post, Run, Seen, Statement};
 
 /// Runs above a sentence that it may be about.
@@ -40,7 +40,7 @@ pub(super) fn hold(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
 }
 
 /// Whether a line is words, and no command, output or row of a table.
-fn is_prose(line: &Line) -> bool {
+pub(super) fn is_prose(line: &Line) -> bool {
     let text = &line.text;
     let outputs = ["IoType:", "XferType:", "(g=", "Jobs: ", "BandWidth", "Bandwidth(", "Device"];
     line.prompt.is_none() && !outputs.iter().any(|mark| text.contains(mark))
@@ -380,8 +380,8 @@ fn values(seen: &[&Seen]) -> Vec<(f64, f64)> {
                     all.extend([disk.read_bytes, disk.written_bytes].map(|rate| (rate, rate)));
                 }
                 for side in [crate::foreign::Direction::Read, crate::foreign::Direction::Write] {
-                    let moving = super::beside::moving(disks, side);
-                    let sum: f64 = moving.iter().map(|disk| super::beside::moved(disk, side)).sum();
+                    let moving = moving(disks, side);
+                    let sum: f64 = moving.iter().map(|disk| moved(disk, side)).sum();
                     all.push((sum, sum));
                 }
             }

@@ -214,6 +214,7 @@ fn over(link: &Link, run: &Run, known: Option<&Known<'_>>) -> Over {
         },
         // Several drives share the bytes in a way that one link says nothing of.
         End::Unnamed if drives(run, known).is_some_and(|all| all.len() > 1) => Over::No,
+        End::Unnamed if is_on_array(run, known) => Over::No,
         End::Unnamed => Over::Perhaps,
         End::Function(address) => of_function(address, run, known),
     }
@@ -230,6 +231,18 @@ fn drives(run: &Run, known: Option<&Known<'_>>) -> Option<Vec<Option<String>>> {
     (!names.is_empty()).then(|| names.iter().map(of).collect())
 }
 
+/// Whether a run's files lie on a software array, whose drives the texts may not show: each has a
+/// share of the bytes.
+pub(super) fn is_on_array(run: &Run, known: Option<&Known<'_>>) -> bool {
+    let is_array = |node: &str| node.starts_with("/dev/md");
+    let mounted = |place: &String| {
+        let mount = known.and_then(|known| mount_of(known.machine, place));
+        mount.is_some_and(|mount| is_array(&mount.mount.source))
+    };
+    let places = run.asked.iter().flat_map(|asked| &asked.places);
+    places.into_iter().any(|place| is_array(place) || mounted(place))
+}
+
 fn of_function(address: &str, run: &Run, known: Option<&Known<'_>>) -> Over {
     let Some(one) = known else { return Over::Perhaps };
     let class = one.machine.function(address).and_then(|function| function.class);
@@ -241,6 +254,7 @@ fn of_function(address: &str, run: &Run, known: Option<&Known<'_>>) -> Over {
             if on { Over::Yes } else { Over::No }
         }
         Some([None]) | None => match kind {
+            Some(0x01) | None if is_on_array(run, known) => Over::No,
             Some(0x01) | None => Over::Perhaps,
             Some(0x02) if drives(run, known).is_none() => Over::Perhaps,
             Some(_) => Over::No,

@@ -5,10 +5,10 @@ use gpuio_machine::topo::Class;
 use gpuio_record::Towards;
 use gpuio_record::facts::Machine;
 
-use super::beside::{Share, moved, moving, of_storage};
+use super::beside::{Share, of_storage};
 use super::{Known, links, machine_of, say, words};
 use crate::foreign::Direction;
-use crate::post::seen::Sight;
+use crate::post::seen::{Sight, moved, moving};
 use crate::post::{About, Post, Run, Statement};
 
 /// The share that a SATA link carries of its signalling rate: 8 bits of 10.
@@ -25,7 +25,7 @@ pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
             said.retain(|one| one.about != About::Limit);
         }
         all.extend(said);
-        all.extend(sata(post, run));
+        all.extend(sata(post, run, own));
     }
     all
 }
@@ -222,15 +222,25 @@ fn expected(post: &Post, run: &Run, known: &Known<'_>, drives: &[String]) -> Opt
 }
 
 /// A run on a SATA drive against the links that the text names (`SATA link up 3.0 Gbps`).
-fn sata(post: &Post, run: &Run) -> Option<Statement> {
+/// Each drive of several has a link of its own.
+fn sata(post: &Post, run: &Run, known: Option<&Known<'_>>) -> Option<Statement> {
     let got = run.got.as_ref()?;
     let rate = got.rate?;
+    let places = run.asked.as_ref().map_or(0, |asked| asked.places.len());
+    let on_several = places > 1 || links::is_on_array(run, known);
     let asked = run.asked.iter().flat_map(|asked| &asked.places);
     let seen = run.beside.iter().filter_map(|seen| match &seen.sight {
         Sight::Disks(disks) => Some(moving(disks, got.direction)),
         _ => None,
     });
-    let busy = seen.flatten().map(|disk| &disk.name);
+    let busy: Vec<_> = seen.flatten().collect();
+    let rate = match busy.as_slice() {
+        [] if on_several => return None,
+        [] | [_] => rate,
+        all => all.iter().map(|disk| moved(disk, got.direction)).fold(0.0, f64::max),
+    };
+    let of_busiest = if busy.len() > 1 { " of the busiest drive" } else { "" };
+    let busy = busy.iter().map(|disk| &disk.name);
     let is_disk = |name: &String| name.trim_start_matches("/dev/").starts_with("sd");
     let on_disk = asked.chain(busy).any(is_disk);
     let links = links(post);
@@ -250,8 +260,8 @@ fn sata(post: &Post, run: &Run) -> Option<Statement> {
     let (line, bytes) = links.iter().filter(fits).min_by(|a, b| a.1.total_cmp(&b.1))?;
     on_disk.then(|| {
         let text = format!(
-            "{} is {:.0} % of the {} that the SATA link of line {line} carries: the link limits, \
-             if the drive is on it.",
+            "{}{of_busiest} is {:.0} % of the {} that the SATA link of line {line} carries: the \
+             link limits, if the drive is on it.",
             words::rate(rate),
             rate / bytes * 100.0,
             words::rate(*bytes)
@@ -302,6 +312,38 @@ mod tests {
         let far = said(text).unwrap();
         assert!(far.starts_with("GPU 0 and nvme0n1 are not below one switch (SYS"), "{far}");
         assert_eq!(said(&text.replace("-D /data/x", "-D /home/x")), None);
+    }
+
+    /// The link of one drive says nothing of the rate of an array.
+    #[test]
+    fn an_array_is_not_held_against_the_link_of_one_drive() {
+        let text = |place: &str, rows: &str| {
+            format!(
+                "$ mount\n/dev/md0 on /raid type xfs (rw)\n$ dmesg\n[    2.1] ata1: SATA link up \
+                 6.0 Gbps (SStatus 133 SControl 300)\n$ lspci -vv -s 41:00.0\n41:00.0 \
+                 Non-Volatile memory controller: Samsung (prog-if 02)\n\tLnkCap:\tPort #0, Speed \
+                 16GT/s, Width x1\n\tLnkSta:\tSpeed 5GT/s (downgraded), Width x1\n$ gdsio -D \
+                 {place} -d 0 -w 8 -s 1G -i 1M -x 0 -I 0\nIoType: READ XferType: GPUD Threads: 8 \
+                 DataSetSize: 16777216/8388608(KiB) IOSize: 1024(KiB) Throughput: 0.400000 \
+                 GiB/sec, Avg_Latency: 19531.2 usecs ops: 16384 total_time 40.000000 secs\n$ \
+                 iostat -xmy 5\nDevice r/s rMB/s %util\n{rows}"
+            )
+        };
+        let limits = |text: &str| {
+            let mut captured = gpuio_capture::Captured::default();
+            gpuio_capture::read("post", text, &mut captured).unwrap();
+            let (machine, figures) = (&captured.machine, &Figures::built_in());
+            let topology = &Topology::of(machine, &[]);
+            let known = Known { host: None, machine, topology, figures };
+            let post = crate::post::read("post", text);
+            let all = hold(&post, &[known]).into_iter().chain(links::hold(&post, &[known]));
+            let all = all.filter(|one| one.about == About::Limit).map(|one| one.words);
+            all.filter(|words| words.contains("link")).collect::<Vec<_>>()
+        };
+        let two = "sda 1640.00 205.00 99.00\nsdb 1640.00 205.00 99.00\nmd0 3280.00 410.00 0.00\n";
+        assert_eq!(limits(&text("/raid/x", two)), Vec::<String>::new());
+        let one = limits(&text("/home/x", "sda 3280.00 410.00 99.00\n"));
+        assert!(one.iter().any(|words| words.contains("link of 0000:41:00.0")), "{one:?}");
     }
 
     #[test]

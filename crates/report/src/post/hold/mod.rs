@@ -4,9 +4,11 @@ mod beside;
 mod changes;
 mod claims;
 mod engines;
+mod joined;
 mod latency;
 mod links;
 mod machine;
+mod named;
 mod own;
 mod pairs;
 mod path;
@@ -19,7 +21,7 @@ use gpuio_machine::flow::Figures;
 use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
 
-use crate::post::{About, Post, Run, Statement, join};
+use crate::post::{About, Post, Run, Statement};
 pub(in crate::post) use beside::{agree, is_alike};
 pub(crate) use own::contradictions;
 pub(in crate::post) use path::sets_mode;
@@ -47,7 +49,7 @@ enum Sees {
 }
 
 /// In the order in which statements of one kind are printed.
-const RULES: [(Sees, Rule); 18] = [
+const RULES: [(Sees, Rule); 20] = [
     (Sees::All, path::path),
     (Sees::All, requested::hold),
     (Sees::Sound, machine::hold),
@@ -55,6 +57,7 @@ const RULES: [(Sees, Rule); 18] = [
     (Sees::All, own::misplaced),
     (Sees::All, own::unread),
     (Sees::All, own::command_and_line),
+    (Sees::All, named::hold),
     (Sees::All, own::line_with_itself),
     (Sees::All, own::unsound),
     (Sees::All, engines::hold),
@@ -66,6 +69,7 @@ const RULES: [(Sees, Rule); 18] = [
     (Sees::Sound, claims::hold),
     (Sees::Sound, tables::hold),
     (Sees::All, settings::hold),
+    (Sees::All, joined::hold),
 ];
 
 /// Lines of texts without a result that look like one.
@@ -91,7 +95,6 @@ pub fn hold(posts: &[Post], known: &[Known<'_>]) -> Vec<Statement> {
             Sees::Sound => rule(&sound, known),
         };
         let mut own: Vec<Statement> = RULES.iter().flat_map(of_rule).collect();
-        own.extend(join::said(post));
         own.sort_by_key(|one| (one.about, one.lines.first().copied()));
         for one in own {
             // The same advice for several runs is one.

@@ -3,10 +3,8 @@
 use gpuio_base::units::{format_bytes, human_count, human_ns, human_rate};
 
 use crate::foreign::Direction;
-use crate::post::seen::Sight;
+use crate::post::seen::{Sight, bytes_of};
 use crate::post::{Got, Run};
-
-use super::beside::bytes_of;
 
 /// Per cent by which a value is off another, with one decimal.
 pub(super) fn apart(value: f64, from: f64) -> String {

@@ -3,6 +3,7 @@
 
 use gpuio_base::measured::{Measured, Sample, iostat};
 
+use crate::foreign::Direction;
 use crate::post::seen::Sight;
 
 const KIB: f64 = 1024.0;
@@ -29,6 +30,29 @@ impl Disk {
     /// Whether it lies on other devices of the list: an array, a volume, a loop device.
     pub(crate) fn is_made_of_others(&self) -> bool {
         ["md", "dm-", "loop"].iter().any(|begin| self.name.starts_with(begin))
+    }
+}
+
+/// The devices at the bottom that move more than a hundredth of the busiest one's bytes.
+pub(crate) fn moving(disks: &[Disk], direction: Direction) -> Vec<&Disk> {
+    let bottom: Vec<&Disk> = disks.iter().filter(|disk| !disk.is_made_of_others()).collect();
+    let bottom = if bottom.is_empty() { disks.iter().collect() } else { bottom };
+    let most = bottom.iter().map(|disk| moved(disk, direction)).fold(0.0, f64::max);
+    bottom.into_iter().filter(|disk| moved(disk, direction) > most / 100.0).collect()
+}
+
+/// The bytes per second of the busier direction of the drives at the bottom.
+pub(crate) fn bytes_of(disks: &[Disk]) -> f64 {
+    let sum = |side| moving(disks, side).iter().map(|disk| moved(disk, side)).sum::<f64>();
+    sum(Direction::Read).max(sum(Direction::Write))
+}
+
+/// The bytes per second that a device moves.
+pub(crate) fn moved(disk: &Disk, direction: Direction) -> f64 {
+    match direction {
+        Direction::Read => disk.read_bytes,
+        Direction::Write => disk.written_bytes,
+        Direction::Both => disk.read_bytes + disk.written_bytes,
     }
 }
 

@@ -7,7 +7,7 @@ mod gpus;
 mod module;
 
 pub(crate) use cufile::CuFile;
-pub(crate) use disks::Disk;
+pub(crate) use disks::{Disk, bytes_of, moved, moving};
 pub(crate) use gpus::Traffic;
 pub(crate) use module::Module;
 
