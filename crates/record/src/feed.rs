@@ -434,7 +434,7 @@ impl FeedResult {
     pub fn needed_bytes_per_s(&self, plan: &FeedPlan) -> Option<f64> {
         let sum =
             |of: fn(&EpochResult) -> u64| self.epochs.iter().map(of).fold(0, u64::saturating_add);
-        // Of samples that were read again it is not known how often.
+        // It is not known how often samples were read again.
         let once = Some(sum(|epoch| epoch.once)).filter(|once| *once > 0);
         let once = once.filter(|_| sum(|epoch| epoch.repeated) == 0);
         let each = once.map(|once| float(sum(|epoch| epoch.read_bytes)) / float(once));

@@ -101,7 +101,7 @@ pub(super) fn find(word: &str) -> Option<(String, String)> {
     // `soft:staged` and `bounce:?` have a part that differs behind the colon.
     let mark = word.split_once(':').map(|(mark, _)| format!("{mark}:"));
     let own = of(plain(word)).or_else(|| of(plain(bare)));
-    let own = own.or_else(|| of(plain(&mark?)));
+    let own = own.or_else(|| of(plain(&mark?)).map(|(_, meaning)| (word.to_owned(), meaning)));
     let mut named: Vec<(String, String)> = names();
     named.retain(|(name, _)| plain(name) == plain(word));
     let own = own.map(|(known, meaning)| (known, meaning.to_owned()));
