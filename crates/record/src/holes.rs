@@ -15,8 +15,8 @@ pub struct HolesReading {
     pub unwritten_bytes: Option<u64>,
 }
 
-/// What a job's files held before its clock started, by blocks of 4 KiB that lie spread over what
-/// it uses of them. Storage that compresses or leaves out zeros is faster with what repeats.
+/// The content of a job's files before its clock started, by blocks of 4 KiB that lie spread over
+/// what it uses of them. Storage that compresses or leaves out zeros is faster with what repeats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentReading {
     /// Blocks that were looked at; holes are none of them.

@@ -15,6 +15,7 @@ mod expected;
 pub mod facts;
 mod feed;
 mod holes;
+mod injected;
 mod mapped;
 pub mod merge;
 pub mod metric;
@@ -25,6 +26,7 @@ mod proof;
 mod ranks;
 mod replay;
 mod result;
+mod run_of;
 mod stay;
 mod steady;
 mod stop;
@@ -50,6 +52,7 @@ pub use feed::{
     TierResult,
 };
 pub use holes::{ContentReading, HolesReading};
+pub use injected::InjectedFaults;
 pub use mapped::{BreakEven, MappedResult};
 pub use metric::{Metric, Side};
 pub use order::{Distribution, FadviseHint, Follow, Order, Zone};
@@ -70,13 +73,14 @@ pub use replay::{
 };
 pub use result::{
     ActualEngine, CacheReading, ContentDigest, DrawnSizes, EndedHow, FanOutResult, FileLegCounters,
-    FlushResult, GpuResult, InitiatedResult, InjectedFaults, IoFailure, JobResult, LibraryBytes,
-    LibraryResult, NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall,
-    StorageReading, Tool, ViaResult, WorkerResult,
+    FlushResult, GpuResult, InitiatedResult, IoFailure, JobResult, LibraryBytes, LibraryResult,
+    NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, Tool,
+    ViaResult, WorkerResult,
 };
+pub use run_of::RunOf;
 pub use steady::{Steady, SteadyFigure, SteadyPlan};
 pub use stop::{BytesOf, Stop};
-pub use sweep::{BUDGET, RunOf, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
+pub use sweep::{BUDGET, SWEEP_FILE, SWEEP_VERSION, Sweep, SweepAxis, SweepPoint};
 pub use totals::{DirectionTotal, RunTotals};
 pub use verification::{VerifyMismatch, VerifyOutcome, VerifySubject, WrittenAs};
 pub use warning::{

@@ -13,13 +13,14 @@ use crate::expected::JobExpected;
 use crate::facts::{HostFacts, TargetStorage};
 use crate::feed::FeedResult;
 use crate::holes::{ContentReading, HolesReading};
+use crate::injected::InjectedFaults;
 use crate::mapped::MappedResult;
 use crate::plan::{DirectMode, JobPlan, Plan};
 use crate::proof::Proof;
 use crate::ranks::{RankOf, RanksResult};
 use crate::replay::ReplayResult;
+use crate::run_of::RunOf;
 use crate::steady::Steady;
-use crate::sweep::RunOf;
 use crate::totals::RunTotals;
 use crate::verification::VerifyOutcome;
 use crate::warning::Warning;
@@ -422,37 +423,6 @@ pub struct FileLegCounters {
     pub injected: InjectedFaults,
 }
 
-/// Faults that were made on purpose, by the words of `inject`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct InjectedFaults {
-    /// I/Os that ended with EIO.
-    pub eio: u64,
-    /// Writes that ended with ENOSPC.
-    pub enospc: u64,
-    /// Writes that were reported as done and not made.
-    pub lost: u64,
-    /// Transfers that were cut.
-    pub short: u64,
-    /// I/Os that came back late.
-    pub delay: u64,
-}
-
-impl InjectedFaults {
-    /// Whether none was made.
-    pub fn is_none(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// Each kind that was made, with its count: `short 53, delay 102`; empty where none was.
-    pub fn words(&self) -> String {
-        let Self { eio, enospc, lost, short, delay } = *self;
-        let all =
-            [("eio", eio), ("enospc", enospc), ("lost", lost), ("short", short), ("delay", delay)];
-        let made = all.iter().filter(|(_, count)| *count > 0);
-        made.map(|(kind, count)| format!("{kind} {count}")).collect::<Vec<_>>().join(", ")
-    }
-}
-
 /// Page cache and storage traffic around a job: from the first I/O of its group to the last, ramps
 /// included. Absent figures could not be read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -471,8 +441,8 @@ pub struct CacheReading {
     /// and in older records.
     #[serde(default)]
     pub holes: Option<HolesReading>,
-    /// What the files that the job reads held; absent for jobs that read none, where it could not
-    /// be looked at, and in older records.
+    /// The content of the files that the job reads; absent for jobs that read none, where it could
+    /// not be looked at, and in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<ContentReading>,
     /// Counters of the block devices under the files during it, other processes included.

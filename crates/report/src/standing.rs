@@ -56,8 +56,9 @@ pub(crate) fn too_short(record: &Record, plan: &JobPlan) -> Option<String> {
 /// The share of words that repeat from which on a content is said: of what looks random none do.
 const REPEATS: f64 = 0.1;
 
-/// What was looked at of the files that a job reads: `31 of 32 sampled blocks are all zero`. `None`
-/// where nothing was, and for files of gpuio's own pattern in which little repeats.
+/// The content of the files that a job reads, as far as it was looked at: `31 of 32 sampled blocks
+/// are all zero`. `None` where nothing was, and for files of gpuio's own pattern in which little
+/// repeats.
 pub(crate) fn sampled(plan: &JobPlan, result: &JobResult) -> Option<String> {
     let found = result.cache.content?;
     let blocks = found.blocks;

@@ -8,8 +8,8 @@ use crate::spec::{Ceilings, JobSpec, Rw, Spec};
 /// All measured times of the quick run together, and those of all verifications.
 const MEASURED_NS: u64 = 16_000_000_000;
 const VERIFIED_NS: u64 = 8_000_000_000;
-/// Shortest and longest time of one job, and of one verification. A job of less than a second is too
-/// short for a rate, and others beside it would not be seen.
+/// Shortest and longest time of one job, and of one verification. A job of less than a second is
+/// too short for a rate, and others beside it would not be seen.
 const JOB_NS: (u64, u64) = (1_100_000_000, 2_000_000_000);
 const VERIFY_NS: (u64, u64) = (100_000_000, 1_000_000_000);
 

@@ -1,5 +1,5 @@
-//! What the files hold that a job reads, by a few blocks of them: storage that compresses, finds
-//! copies or leaves out zeros is faster with what repeats.
+//! The content of the files that a job reads, by a few blocks of them: storage that compresses,
+//! finds copies or leaves out zeros is faster with what repeats.
 
 use std::collections::HashSet;
 use std::fs::File;

@@ -30,8 +30,8 @@ const FIRST_TIME: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(1);
 /// The same in the measured time.
 const PAUSE_RUNNING: Duration = Duration::from_millis(10);
-/// Messages of each other rank between two pauses, at most. With fewer, heartbeats that come as often
-/// as this thread looks for them would leave the messages behind them unseen for ever.
+/// Messages of each other rank between two pauses, at most. With fewer, heartbeats that come as
+/// often as this thread looks for them would leave the messages behind them unseen for ever.
 const AT_ONCE: usize = 64;
 /// After a relayed message that is no heartbeat, children are in an exchange for this long.
 const LIVELY: Duration = Duration::from_secs(1);

@@ -75,7 +75,7 @@ pub fn page(shown: &Shown<'_>, level: u8) -> Document {
 }
 
 /// I/Os due or in flight on average, by Little's law: threads report too rarely for a count of the
-/// moment. Of the last interval, or else from the first I/O on.
+/// moment. They are of the last interval, or else from the first I/O on.
 fn in_flight(shown: &Shown<'_>, total: &PathCounters) -> String {
     let (sides, seconds, of) = match shown.earlier {
         Some(earlier) => {
