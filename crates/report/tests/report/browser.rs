@@ -244,12 +244,12 @@ out.png = [...png].slice(0, 4);
 out.pngBytes = png.length;
 dispatchEvent(new Event('beforeprint'));
 const papers = () => [...document.querySelectorAll('figure.plot .paper')].filter((one) =>
-  one.querySelector('path')).length;
+  one.querySelector('path, circle')).length;
 const canvases = () =>
   [...document.querySelectorAll('figure.plot:not(.undrawn) .canvas')].length;
 const printable = () => papers() > 0 && papers() === canvases();
 // A plot that is drawn anew meanwhile, for its size or the theme, has no picture for this print.
-for (let tries = 0; tries < 200 && !printable(); tries += 1) {
+for (let tries = 0; tries < 50 && !printable(); tries += 1) {
   dispatchEvent(new Event('afterprint'));
   await wait(100);
   dispatchEvent(new Event('beforeprint'));
