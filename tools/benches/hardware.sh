@@ -22,7 +22,8 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 repo=$(cd "$here/../.." && pwd)
 pack=$(realpath "$1")
-mkdir -p "$2/logs" "$2/tmp" || exit 2
+# Not into tmp, where the programs lie: a file of `twin` has its name.
+mkdir -p "$2/logs" "$2/tmp" "$2/twins" || exit 2
 dir=$(realpath "$2")
 gpuio=$pack/bin/gpuio
 python=${PYTHON:-python3}
@@ -282,9 +283,9 @@ for seed in 1 2; do
   row "kernels' own I/O, random, seed $seed" 60 kernels random "$dir/rings" $seed 40 0
 done
 row "kernels' own I/O, random, O_DIRECT" 60 kernels random "$dir/rings" 3 20 1
-row "kernels' own I/O, files that change" 60 kernels twin changes "$dir/tmp" 1 40 0
-row "kernels' own I/O, files that change, O_DIRECT" 60 kernels twin changes "$dir/tmp" 2 20 1
-row "kernels' own I/O, files that change meanwhile" 60 kernels twin beside "$dir/tmp" 3 40 0
+row "kernels' own I/O, files that change" 60 kernels twin changes "$dir/twins" 1 40 0
+row "kernels' own I/O, files that change, O_DIRECT" 60 kernels twin changes "$dir/twins" 2 20 1
+row "kernels' own I/O, files that change meanwhile" 60 kernels twin beside "$dir/twins" 3 40 0
 row "kernels' own I/O, pointer chase" 90 kernels pointer_chase "$dir/nodes" 65536 128 8 5000
 row "kernels' own I/O, look-up in PyTorch" 90 lookup
 row "memcheck, kernels' own I/O" 90 kernels_checked memcheck random "$dir/rings" 4 2 0
