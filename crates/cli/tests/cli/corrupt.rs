@@ -150,6 +150,27 @@ fn blocks_of_another_length_are_no_wrong_ones() {
     assert!(text.contains("BAD BLOCK") && text.contains("NOT CHECKED"), "{text}");
 }
 
+/// A file that a plain write left, and one that somebody cut: both are written anew before they are
+/// read, and nobody takes the verification for one of what was there.
+#[test]
+fn a_verification_of_files_that_were_written_anew_says_so() {
+    let dir = scratch();
+    let data = "--path host --bs 64k --size 1m --threads 1 --loops 1 --directory d --keep";
+    let read = |whole: bool| {
+        let text = bench(dir.path(), &format!("--rw read {data} --verify")).exits(0).out;
+        let said = text.contains("[remade_before_verification]");
+        assert_eq!(said, !whole, "{text}");
+    };
+    bench(dir.path(), &format!("--rw write {data}")).exits(0);
+    read(false);
+    read(true);
+    let file = std::fs::File::options().write(true).open(dir.path().join("d/gpuio.0")).unwrap();
+    file.set_len(300 << 10).unwrap();
+    read(false);
+    bench(dir.path(), &format!("--rw write {data} --verify")).exits(0);
+    read(true);
+}
+
 /// Inline verification sees it in the timed load itself.
 #[test]
 fn inline() {

@@ -990,7 +990,7 @@ fn every_preset_has_a_plan() {
         let own = run(dir.path(), &format!("own.ini {more}")).exits(0).out;
         assert_eq!(own, plan, "the text that is shown is the preset");
     }
-    let others = "did you mean unet3d-a100, unet3d-b200, unet3d-h100?";
+    let others = "did you mean unet3d-a100, unet3d-h100, unet3d-b200?";
     run(dir.path(), "show unet3d-b100").exits(2).prints(&[others]);
     run(dir.path(), "show unet3d-h10").exits(2).prints(&["did you mean unet3d-h100?"]);
     for begin in ["unet3d", "unet"] {

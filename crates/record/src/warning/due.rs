@@ -6,8 +6,9 @@ use gpuio_base::units::float;
 use super::{SHORT_NS, WarningKind};
 use crate::direction::DirectionResult;
 use crate::order::Order;
-use crate::plan::{DirectMode, JobPlan, VerifyMode};
+use crate::plan::{DirectMode, GuardNote, JobPlan, VerifyMode};
 use crate::result::{DrawnSizes, JobResult};
+use crate::verification::{VerifyOutcome, VerifySubject};
 
 impl WarningKind {
     /// Those that a job must have.
@@ -15,6 +16,7 @@ impl WarningKind {
         let mut kinds = Vec::new();
         engine(job, result, &mut kinds);
         load(job, result, &mut kinds);
+        kinds.extend(remade(job, result));
         for worker in &job.workers {
             // Near is to be what the bytes meet first.
             let own = || worker.gpu.and_then(|at| job.gpus.get(at as usize));
@@ -29,6 +31,14 @@ impl WarningKind {
         kinds.extend(job.notes.iter().map(|note| WarningKind::Note { note: note.clone() }));
         kinds
     }
+}
+
+/// Files that reads verify, though this run wrote them anew before.
+fn remade(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
+    let files = job.targets.iter().filter(|one| one.guard == GuardNote::Remake).count() as u64;
+    let of_reads = |found: &VerifyOutcome| found.subject == VerifySubject::Reads;
+    let verifies = result.verify.as_ref().is_some_and(of_reads);
+    (files > 0 && verifies).then_some(WarningKind::RemadeBeforeVerification { files })
 }
 
 fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {

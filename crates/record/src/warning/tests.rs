@@ -43,12 +43,13 @@ fn every_kind_has_a_meaning_and_fields_that_are_explained() {
 }
 
 /// Figures and next steps of the examples' texts.
-const FIGURES: [(&str, &[&str]); 38] = [
+const FIGURES: [(&str, &[&str]); 39] = [
     ("page_cache_served_reads", &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]),
     ("direct_but_cached", &["2.00 MiB of the 10.0 GiB", "(tmpfs)", "repeat in a directory"]),
     ("holes", &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]),
     ("mapped_memory", &["11.0 GiB", "never that of storage", "104 ms", "--direct"]),
     ("written_pages_lost", &["4.00 MiB of the 1.00 GiB", "in no file", "--path cached"]),
+    ("remade_before_verification", &["3 files were written anew", "repeat the write"]),
     ("tier_served_reads", &["3.00 GiB of the samples", "5.00 GiB from storage", "only the latter"]),
     ("direct_refused", &["tmpfs", "--buffered"]),
     ("depth_on_synchronous_engine", &["depth of 32", "psync", "--threads"]),
