@@ -611,7 +611,7 @@ fn a_run_that_was_taken_out_of_the_list_is_missed() {
         assert!(text.contains("sweep.json: the list was changed after gpuio wrote it"), "{text}");
     }
     let page = gpuio(dir.path(), "report s --format markdown").exits(0).out;
-    let (top, table) = (page.find("Not all runs that were made: "), page.find("\n| "));
+    let (top, table) = (page.find("Not all runs that were made"), page.find("\n| "));
     assert!(top.is_some() && top < table, "{page}");
     // Nor without the list: each record says which run it is.
     std::fs::remove_file(folder.join("sweep.json")).unwrap();
@@ -621,7 +621,7 @@ fn a_run_that_was_taken_out_of_the_list_is_missed() {
     for verb in ["report s --format markdown", "compare o.json s --despite all"] {
         let shown = gpuio(dir.path(), verb).out;
         let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("1 record is not here of 2 runs"), "{verb}: {shown}");
+        assert!(words.contains("1 record is not here of at least 2 runs"), "{verb}: {shown}");
     }
 }
 

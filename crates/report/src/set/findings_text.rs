@@ -87,9 +87,8 @@ pub(super) fn findings(set: &Set) -> Vec<Finding> {
             add(weight, kind, text, about(warning.job.as_deref()));
         }
     }
-    let gaps = super::gaps(set.members.iter().filter_map(|member| member.record.run_of.as_ref()));
-    for text in set.lacks.iter().chain(&gaps) {
-        add(Weight::Warning, None, text.clone(), String::new());
+    for text in set.not_here() {
+        add(Weight::Warning, None, text, String::new());
     }
     for text in set.left_out.iter().chain(&set.unread) {
         add(Weight::Note, None, text.clone(), String::new());

@@ -145,15 +145,27 @@ impl Set {
         [software, self.incomplete(), self.doubt(), self.scaled()].into_iter().flatten().collect()
     }
 
+    /// Why runs that were made are not in the set, or may not be.
+    fn not_here(&self) -> Vec<String> {
+        let of_runs = self.members.iter().filter_map(|member| member.record.run_of.as_ref());
+        let unlisted = self.sweeps.is_empty() && of_runs.clone().any(|one| one.runs.is_none());
+        let list = unlisted.then(|| {
+            "the records are of a sweep, and its sweep.json, which lists all points and runs, is \
+             not among them"
+                .to_owned()
+        });
+        self.lacks.iter().cloned().chain(gaps(of_runs)).chain(list).collect()
+    }
+
     /// A sentence on runs that were made and are not in the set, if there are any.
     fn incomplete(&self) -> Option<String> {
-        let gaps = gaps(self.members.iter().filter_map(|member| member.record.run_of.as_ref()));
-        let mut all = self.lacks.iter().cloned().chain(gaps);
+        let mut all = self.not_here().into_iter();
         let (first, more) = (all.next()?, all.count() as u64);
         let more = (more > 0).then(|| {
             format!(" {}.", many(more, "further reason is|further reasons are") + " below")
         });
-        Some(format!("Not all runs that were made: {first}.{}", more.unwrap_or_default()))
+        let more = more.unwrap_or_default();
+        Some(format!("Not all runs that were made, or not for sure: {first}.{more}"))
     }
 
     /// A sentence on jobs that are a part of a larger load, if there are any.
@@ -185,17 +197,19 @@ impl Set {
 
 /// Runs that records say were made beside theirs, and whose records are not among them.
 pub fn gaps<'a>(runs: impl Iterator<Item = &'a RunOf>) -> Vec<String> {
-    let mut points: BTreeMap<(&str, &str), (BTreeSet<u32>, u32)> = BTreeMap::new();
+    let mut points: BTreeMap<(&str, &str), (BTreeSet<u32>, u32, bool)> = BTreeMap::new();
     for one in runs {
-        let (there, all) = points.entry((&one.of, &one.point)).or_default();
+        let (there, all, known) = points.entry((&one.of, &one.point)).or_default();
         there.insert(one.run);
         *all = (*all).max(one.run).max(one.runs.unwrap_or(0));
+        *known |= one.runs.is_some();
     }
-    let gap = |((of, point), (there, all)): ((&str, &str), (BTreeSet<u32>, u32))| {
+    let gap = |((of, point), (there, all, known)): ((&str, &str), (BTreeSet<u32>, u32, bool))| {
         let lost = u64::from(all).saturating_sub(there.len() as u64);
         (lost > 0).then(|| {
             let lost = many(lost, "record is|records are");
-            format!("{of}, {point}: {lost} not here of {}", many(u64::from(all), "run"))
+            let least = if known { "" } else { "at least " };
+            format!("{of}, {point}: {lost} not here of {least}{}", many(u64::from(all), "run"))
         })
     };
     points.into_iter().filter_map(gap).collect()

@@ -170,9 +170,16 @@ fn runs_that_are_not_there_are_missed_first() {
     let mut first = run("host", 4096, 1, false, 1.0);
     let mut third = run("host", 4096, 1, false, 2.0);
     (first.run_of, third.run_of) = (Some(of(1, None)), Some(of(3, None)));
-    let words = "Not all runs that were made: --ab of 10:00, a: 1 record is not here of 3 runs.";
+    let words = "Not all runs that were made, or not for sure: --ab of 10:00, a: 1 record is not \
+                 here of at least 3 runs. 1 further reason is below.";
     let text = sentences(&set(vec![first.clone(), third])).replace('*', "");
     assert!(text.starts_with(words), "{text}");
+    // Neither does a record say how many runs and points its sweep made.
+    let text = sentences(&set(vec![first.clone()])).replace('*', "");
+    assert!(
+        text.contains("not for sure: the records are of a sweep, and its sweep.json"),
+        "{text}"
+    );
     first.run_of = Some(of(1, Some(1)));
     assert!(!sentences(&set(vec![first])).contains("Not all runs"));
 }

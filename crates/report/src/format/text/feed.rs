@@ -471,7 +471,8 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
         };
         let verdict = match limit.kept() {
             Some(true) => "kept",
-            Some(false) => "NOT KEPT",
+            // A fact of this run; whether it is the storage's is the answer above.
+            Some(false) => "not kept in this run",
             None => "undetermined",
         };
         ((verdict, why), format!("{} % within {}", limit.share, time(limit.most)))
