@@ -4,7 +4,6 @@ use gpuio_record::{JobPlan, JobResult, Record};
 
 use crate::Recheck;
 use crate::standing;
-use crate::workload::is_too_short;
 
 /// A kind of doubt.
 struct Doubt {
@@ -42,7 +41,7 @@ const DOUBTS: &[Doubt] = &[
         name: "too_short",
         help: "the job was too short for its rate or percentiles",
         of: |_, record, plan, _| {
-            is_too_short(record, plan)
+            standing::is_too_short(record, plan)
                 .then(|| "The job was too short for its rate or percentiles".to_owned())
         },
     },

@@ -39,18 +39,27 @@ pub(crate) fn unmeasured(record: &Record, plan: &JobPlan, result: &JobResult) ->
     Some(why.to_owned())
 }
 
-/// `16 I/Os in 858 µs` of a job that did too little for a rate: less than a second, or fewer I/Os
-/// than its p90 needs.
-pub(crate) fn too_short(record: &Record, plan: &JobPlan) -> Option<String> {
+/// Time and I/Os of a job that a warning calls too short for its rate or percentiles.
+fn short_run(record: &Record, plan: &JobPlan) -> Option<(u64, u64)> {
     let own =
         record.warnings.iter().filter(|one| one.job.as_ref().is_none_or(|job| *job == plan.name));
     own.map(|warning| &warning.kind).find_map(|kind| match kind {
-        WarningKind::RunTooShort { elapsed_ns, ios, .. } => {
-            let short = *elapsed_ns < SHORT_NS || !enough_for(0.9, *ios);
-            short.then(|| format!("{} in {}", many(*ios, "I/O"), time(*elapsed_ns)))
-        }
+        WarningKind::RunTooShort { elapsed_ns, ios, .. } => Some((*elapsed_ns, *ios)),
         _ => None,
     })
+}
+
+/// Whether a warning says that a job was too short for its rate or percentiles.
+pub(crate) fn is_too_short(record: &Record, plan: &JobPlan) -> bool {
+    short_run(record, plan).is_some()
+}
+
+/// `16 I/Os in 858 µs` of a job that did too little for a rate: less than a second, or fewer I/Os
+/// than its p90 needs.
+pub(crate) fn too_short(record: &Record, plan: &JobPlan) -> Option<String> {
+    let (elapsed_ns, ios) = short_run(record, plan)?;
+    let short = elapsed_ns < SHORT_NS || !enough_for(0.9, ios);
+    short.then(|| format!("{} in {}", many(ios, "I/O"), time(elapsed_ns)))
 }
 
 /// The share of words that repeat from which on a content is said: of what looks random none do.

@@ -3,7 +3,7 @@
 use gpuio_base::document::{grouped, unique};
 use gpuio_base::units::format_bytes;
 use gpuio_record::{
-    Arrivals, BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards, WarningKind,
+    Arrivals, BlockShare, JobPlan, JobResult, Order, Record, ReplayPlan, Side, Towards,
 };
 
 use crate::number::{bytes, count, float, many, requested_rate};
@@ -123,15 +123,6 @@ pub(crate) fn sides(record: &Record) -> impl Iterator<Item = Side<'_>> {
         let of = move |direction: &Towards| Side { record, plan, result, direction: *direction };
         plan.directions().iter().map(of)
     })
-}
-
-/// Whether a warning says that a job was too short for its rate or percentiles.
-pub(crate) fn is_too_short(record: &Record, plan: &JobPlan) -> bool {
-    let own = |job: &Option<String>| job.as_ref().is_none_or(|name| *name == plan.name);
-    record
-        .warnings
-        .iter()
-        .any(|warning| matches!(warning.kind, WarningKind::RunTooShort { .. }) && own(&warning.job))
 }
 
 /// Whether offsets are random.

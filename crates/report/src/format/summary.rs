@@ -16,9 +16,7 @@ use crate::number::{iops, many, throughput, time};
 use crate::others::{self, Others};
 use crate::standing::{self, Caveat};
 use crate::verification::{self, Checked};
-use crate::workload::{
-    self, below_depth, blocks_short, is_random, is_too_short, jobs, load_word, rw_of, sides,
-};
+use crate::workload::{self, below_depth, blocks_short, is_random, jobs, load_word, rw_of, sides};
 
 /// Blocks up to this size of random loads are judged by I/Os per second, others by throughput.
 const SMALL_BYTES: u64 = 64 << 10;
@@ -316,7 +314,7 @@ fn table(record: &Record) -> Section {
 const DOUBTFUL: &str = "~";
 
 fn is_marked(record: &Record, load: &Load<'_>) -> bool {
-    is_too_short(record, load.0.plan) || !caveats(record, load).is_empty()
+    standing::is_too_short(record, load.0.plan) || !caveats(record, load).is_empty()
 }
 
 /// The load of a row that is of this kind.
@@ -414,7 +412,7 @@ fn caveats(record: &Record, load: &Load<'_>) -> Vec<Caveat> {
 
 /// The marks of a load that is too short or has caveats, where others of a sentence have not.
 fn marked(record: &Record, all: &[Load<'_>], load: &Load<'_>) -> String {
-    let is_short = |load: &Load<'_>| is_too_short(record, load.0.plan);
+    let is_short = |load: &Load<'_>| standing::is_too_short(record, load.0.plan);
     let short = is_short(load) && all.iter().any(|one| !is_short(one));
     let lack = |caveat: &Caveat| all.iter().any(|one| !caveats(record, one).contains(caveat));
     let own = caveats(record, load).into_iter().filter(lack).map(|caveat| caveat.mark);
@@ -423,7 +421,7 @@ fn marked(record: &Record, all: &[Load<'_>], load: &Load<'_>) -> String {
 
 /// The jobs that were too short, before the sentences about their figures.
 fn too_short(record: &Record) -> Option<String> {
-    let short = jobs(record).filter(|(plan, _)| is_too_short(record, plan));
+    let short = jobs(record).filter(|(plan, _)| standing::is_too_short(record, plan));
     let names: Vec<&str> = short.map(|(plan, _)| plan.name.as_str()).collect();
     let of = place(&names, jobs(record).count()).replacen("in ", "", 1);
     let of = if of.is_empty() { String::new() } else { format!(":{of}") };

@@ -27,7 +27,7 @@ use crate::others;
 use crate::printable;
 use crate::standing;
 use crate::workload::{
-    is_mix, is_too_short, load_word, own_question, paced, rate_with_set_up, set_up_ns, sizes_short,
+    is_mix, load_word, own_question, paced, rate_with_set_up, set_up_ns, sizes_short,
 };
 use gpuio_base::units::human_ns;
 
@@ -404,7 +404,10 @@ pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
     );
     say(jobs(&|row| row.figures().failed > 0), "failed I/Os in");
     say(jobs(&|row| row.plan.inject.is_some()), "gpuio injected faults in");
-    say(jobs(&|row| is_too_short(row.record, row.plan)), "too short for its rate or percentiles:");
+    say(
+        jobs(&|row| standing::is_too_short(row.record, row.plan)),
+        "too short for its rate or percentiles:",
+    );
     say(
         jobs(&|row| row.result.others_cpu_unknown.is_some()),
         "unknown whether others used the CPUs in",

@@ -8,7 +8,7 @@ use super::{Member, Set, chosen};
 use crate::number;
 use crate::others;
 use crate::standing;
-use crate::workload::{is_too_short, jobs, load_word, paced, rw_of, sizes_short};
+use crate::workload::{jobs, load_word, paced, rw_of, sizes_short};
 
 /// One direction of a job of a record.
 #[derive(Clone, Copy)]
@@ -97,7 +97,7 @@ impl Row<'_> {
         if self.result.ended != EndedHow::Complete {
             words.push("partial".to_owned());
         }
-        if is_too_short(self.record, self.plan) {
+        if standing::is_too_short(self.record, self.plan) {
             words.push("too short".to_owned());
         }
         if self.is_warned(|kind| matches!(kind, WarningKind::Stopped { .. })) {
