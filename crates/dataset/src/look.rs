@@ -128,11 +128,10 @@ pub(super) fn look(
         _ => Ok(Owner::Foreign),
     };
     let verifies = wanted.needs_pattern && !wanted.writes;
-    let key = match (file, &owner) {
-        (Some(_), Ok(Owner::Ours(_))) => None,
+    let key = match file {
         // The list depends on none of the bytes that may be damaged.
-        (Some(_), _) if verifies && listed.is_some() => listed,
-        (Some(held), _) if verifies => {
+        Some(_) if verifies && listed.is_some() => listed,
+        Some(held) if verifies => {
             let key = gpuio_base::pattern::file_key(wanted.salt, wanted.file_number);
             // A file that can't be read can't be verified either; the load says why.
             find_key(held, key, wanted.first..wanted.length).unwrap_or(Some(key))
@@ -238,8 +237,8 @@ fn owner(
         Claim::Doubtful(entry) => entry,
     };
     let remakes = permit.make_missing && (found.size < wanted.length || entry.in_use);
-    let verifies = wanted.reads && wanted.needs_pattern && !entry.in_use;
-    if !wanted.writes && (!remakes || verifies && found.size >= wanted.length) {
+    let verifies = wanted.reads && wanted.needs_pattern;
+    if !wanted.writes && (!remakes || verifies) {
         return changed(match entry.in_use {
             true => "a run that wrote it did not end, or has not yet",
             false => "it was written, touched or renamed since",

@@ -7,9 +7,10 @@
 //! one and a foreign one are read-only without `--overwrite`. A block device is never written
 //! without `--destroy-data-on DEVICE`, and never while the kernel uses it; use is determined by
 //! device and inode, of loop devices by `LOOP_GET_STATUS64` or by the target of sysfs's path.
-//! A file of ours that was listed with its pattern is verified against that, whatever its bytes are
-//! now. Any other is where more than half of the checked part is one pattern at its offsets: that
-//! key is then expected.
+//! A job that only reads and verifies writes no byte that is there: it makes absent files, and files
+//! of ours longer that hold their pattern from end to end. A file of ours that was listed with its
+//! pattern is verified against that, whatever its bytes are now. Any other is where more than half
+//! of the checked part is one pattern at its offsets: that key is then expected.
 //!
 //! The list of own files is a file and no extended attribute, because NFS before 4.2, FUSE and FAT
 //! have none.
@@ -278,21 +279,19 @@ fn our_file(
     let too_short = size < wanted.length;
     let parts = entry.parts_of(pattern);
     let verified = wanted.reads && wanted.needs_pattern;
-    let other_data = wanted.rest && !holds_pattern
-        || verified && !covers(&parts, &(wanted.first..wanted.length));
-    // Where nothing may be made, what is read is read as it is, and the result reports holes.
-    let holes = seen.has_holes && (wanted.writes || permit.make_missing);
+    let covered = covers(&parts, &(wanted.first..wanted.length));
     let sparse = !wanted.holes.is_empty();
+    if verified && !wanted.writes && !sparse && (!covered || too_short && !holds_pattern) {
+        return as_it_lies(wanted, permit, seen, size);
+    }
+    let other_data = wanted.rest && !holds_pattern || verified && !covered;
+    // Where nothing may be made, what is read is read as it is, and the result reports holes.
+    let holes = seen.has_holes && (wanted.writes || permit.make_missing && !verified);
     let anew = too_short || other_data || holes || sparse;
     let remake = anew || wanted.other.is_some();
     let writes = wanted.writes || remake;
     if remake && !wanted.writes && !permit.make_missing {
-        let (path, command) = (wanted.path.clone(), write_command(wanted, permit));
-        return Err(if too_short {
-            Refusal::TooShort { path, size, wanted: wanted.length, command: Some(command) }
-        } else {
-            Refusal::OtherData { path, command }
-        });
+        return Err(lacking(wanted, permit, size));
     }
     if writes {
         seen.in_use(wanted)?;
@@ -307,6 +306,33 @@ fn our_file(
         kept: if holds_pattern && !sparse { size.min(wanted.length) } else { 0 },
         ..unwritten(GuardNote::Ours, TargetKind::File, &mut seen, Some(size))
     })
+}
+
+/// A file of ours whose bytes are to be verified and are not listed as the wanted pattern: it is
+/// held against the pattern that is in it. Nothing of it is written, since a verification of what
+/// was just written would say nothing of what was there.
+fn as_it_lies(
+    wanted: &Wanted,
+    permit: &Permit,
+    mut seen: Seen,
+    size: u64,
+) -> Result<Verdict, Refusal> {
+    if size < wanted.length || seen.key.is_none() {
+        return Err(lacking(wanted, permit, size));
+    }
+    let key = seen.key;
+    Ok(Verdict { key, ..unwritten(GuardNote::Ours, TargetKind::File, &mut seen, Some(size)) })
+}
+
+/// The refusal of a file of ours that is too short or holds something else than is wanted.
+fn lacking(wanted: &Wanted, permit: &Permit, size: u64) -> Refusal {
+    let (path, command) = (wanted.path.clone(), write_command(wanted, permit));
+    if size < wanted.length {
+        let wanted = wanted.length;
+        Refusal::TooShort { path, size, wanted, changed: None, command: Some(command) }
+    } else {
+        Refusal::OtherData { path, command }
+    }
 }
 
 fn foreign_write(
@@ -348,7 +374,8 @@ fn only_read(wanted: &Wanted, mut seen: Seen, size: u64) -> Result<Verdict, Refu
     };
     if size < wanted.length {
         // Nothing is proposed that would make a file longer that may be another owner's.
-        return Err(Refusal::TooShort { path, size, wanted: wanted.length, command: None });
+        let wanted = wanted.length;
+        return Err(Refusal::TooShort { path, size, wanted, changed, command: None });
     }
     if wanted.needs_pattern && seen.key.is_none() {
         return Err(Refusal::NotVerifiable { path, changed });
@@ -368,7 +395,8 @@ fn block_device(
 ) -> Result<Verdict, Refusal> {
     let path = wanted.path.clone();
     if let Some(size) = size.filter(|size| *size < wanted.length) {
-        return Err(Refusal::TooShort { path, size, wanted: wanted.length, command: None });
+        let wanted = wanted.length;
+        return Err(Refusal::TooShort { path, size, wanted, changed: None, command: None });
     }
     if !wanted.writes {
         let kind = TargetKind::BlockDevice;
@@ -446,5 +474,7 @@ fn write_command(wanted: &Wanted, permit: &Permit) -> String {
         return format!("{write} -I 1 with the same -w, -s and -o, and -V if the read has it");
     }
     let write = ShellLine::new("gpuio bench --rw write").word(flag).file(place);
-    format!("{write} --size {size}")
+    let verify = if wanted.needs_pattern { " --verify" } else { "" };
+    let keep = if wanted.directory.is_some() { " --keep" } else { "" };
+    format!("{write} --size {size}{verify}{keep}")
 }

@@ -85,14 +85,16 @@ pub enum Refusal {
     },
     /// Fewer bytes than the job wants to use.
     #[error(
-        "{} has {size} bytes and {wanted} are wanted; use {}{}",
-        path.display(), LESS, or_run(command.as_ref())
+        "{} has {size} bytes and {wanted} are wanted{}; use {}{}",
+        path.display(), because(changed.as_ref()), LESS, or_run(command.as_ref())
     )]
     TooShort {
         path: PathBuf,
         /// Its size in bytes.
         size: u64,
         wanted: u64,
+        /// The known change of a file that was ours.
+        changed: Option<String>,
         /// A command that would write a longer one.
         command: Option<String>,
     },
@@ -108,6 +110,14 @@ pub enum Refusal {
         /// A command that would write it.
         command: String,
     },
+    /// A job that verifies what it reads comes after one of the same run that leaves other bytes.
+    #[error(
+        "{} is written without a full verification by an earlier job of this run and then read \
+         with one, which has nothing to hold the bytes against; give the job that writes \
+         verify=pass, too",
+        path.display()
+    )]
+    WrittenUnverified { path: PathBuf },
     /// A file in which no pattern was found cannot be verified.
     #[error(
         "{} {}, so there is nothing to verify its bytes against; \
@@ -188,6 +198,7 @@ impl Refusal {
             | Refusal::Since { path, .. }
             | Refusal::TooShort { path, .. }
             | Refusal::OtherData { path, .. }
+            | Refusal::WrittenUnverified { path }
             | Refusal::NotVerifiable { path, .. }
             | Refusal::Changed { path, .. }
             | Refusal::Link { path }
@@ -212,9 +223,13 @@ fn sentence(dangers: &[String]) -> String {
     dangers.join("; ")
 }
 
+fn because(changed: Option<&String>) -> String {
+    changed.map(|why| format!(" ({why})")).unwrap_or_default()
+}
+
 fn unverifiable(changed: Option<&String>) -> String {
     match changed {
-        Some(why) => format!("holds no pattern of gpuio's any more ({why})"),
+        Some(_) => format!("holds no pattern of gpuio's any more{}", because(changed)),
         None => "was not made by gpuio and holds no pattern of its kind".to_owned(),
     }
 }

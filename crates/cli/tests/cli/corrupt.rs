@@ -150,25 +150,37 @@ fn blocks_of_another_length_are_no_wrong_ones() {
     assert!(text.contains("BAD BLOCK") && text.contains("NOT CHECKED"), "{text}");
 }
 
-/// A file that a plain write left, and one that somebody cut: both are written anew before they are
-/// read, and nobody takes the verification for one of what was there.
+/// A file that a plain write left, and one that somebody cut: neither is written before it is
+/// verified, and each refusal says how to get one that can be.
 #[test]
-fn a_verification_of_files_that_were_written_anew_says_so() {
+fn files_that_are_to_be_verified_are_not_written_first() {
     let dir = scratch();
     let data = "--path host --bs 64k --size 1m --threads 1 --loops 1 --directory d --keep";
-    let read = |whole: bool| {
-        let text = bench(dir.path(), &format!("--rw read {data} --verify")).exits(0).out;
-        let said = text.contains("[remade_before_verification]");
-        assert_eq!(said, !whole, "{text}");
-    };
-    bench(dir.path(), &format!("--rw write {data}")).exits(0);
-    read(false);
-    read(true);
-    let file = std::fs::File::options().write(true).open(dir.path().join("d/gpuio.0")).unwrap();
-    file.set_len(300 << 10).unwrap();
-    read(false);
+    let path = dir.path().join("d/gpuio.0");
+    let read = || bench(dir.path(), &format!("--rw read {data} --verify"));
+    bench(dir.path(), &format!("--rw randwrite {data}")).exits(0);
+    let before = std::fs::read(&path).unwrap();
+    let said = read().exits(2).err;
+    assert!(said.contains("gpuio bench --rw write --directory d"), "{said}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
     bench(dir.path(), &format!("--rw write {data} --verify")).exits(0);
-    read(true);
+    read().exits(0);
+    std::fs::File::options().write(true).open(&path).unwrap().set_len(300 << 10).unwrap();
+    let said = read().exits(2).err;
+    assert!(said.contains("1048576 are wanted (it was written, touched"), "{said}");
+    assert_eq!(path.metadata().unwrap().len(), 300 << 10);
+    // What holds its pattern and is read further than it goes is made longer, which is said.
+    std::fs::remove_file(&path).unwrap();
+    bench(dir.path(), &format!("--rw write {data} --verify")).exits(0);
+    let longer = data.replace("--size 1m", "--size 2m");
+    let text = bench(dir.path(), &format!("--rw read {longer} --verify")).exits(0).out;
+    assert!(text.contains("[remade_before_verification]"), "{text}");
+    // The same of jobs of one run: what can't be verified is known before the first begins.
+    let line = "--directory e --path host --bs 64k --size 1m --name w --rw write \
+                --name r --stonewall --rw read --verify";
+    let said = bench(dir.path(), line).exits(2).err;
+    assert!(said.contains("by an earlier job of this run"), "{said}");
+    assert!(!dir.path().join("e").exists());
 }
 
 /// Inline verification sees it in the timed load itself.

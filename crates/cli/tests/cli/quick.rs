@@ -47,8 +47,12 @@ fn only_the_record_stays() {
     assert_eq!(paths, [ours.as_slice(), &cufile, &others].concat());
     // All paths read, and two of them write.
     assert_eq!(jobs(&record).len(), 2 * paths.len() + 4);
-    let screen = parts[0].lines().count();
-    assert!(screen <= 45, "{screen} lines: {}", parts[0]);
+    // Findings and warnings are as many as the machine gives cause for.
+    let is_finding = |line: &&str| line.starts_with("warning:") || line.starts_with("error:");
+    let is_its_rest = |line: &&str| line.starts_with("         ");
+    let lines = parts[0].lines().filter(|line| !is_finding(line) && !is_its_rest(line));
+    let screen = lines.count();
+    assert!(screen <= 42, "{screen} lines: {}", parts[0]);
     for part in [
         "rate of your storage was not measured",
         "fastest way to the software GPU",

@@ -90,6 +90,7 @@ fn another_pattern_is_written_over_the_whole() {
     let path = dir.path().join("f");
     prepare(&wanted(&path, 2 * BLOCK)).unwrap();
     let other = Wanted { salt: 99.into(), needs_pattern: true, ..wanted(&path, BLOCK + 7) };
+    let other = Wanted { writes: true, reads: true, ..other };
     prepare(&other).unwrap();
     assert_eq!(fs::metadata(&path).unwrap().len(), BLOCK + 7);
     assert!(holds_pattern(&path, 99, 3));

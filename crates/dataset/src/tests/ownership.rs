@@ -242,8 +242,55 @@ fn another_pattern_matters_only_where_it_is_verified() {
     assert_eq!(accept(&other, &permit()).note, GuardNote::Ours);
     assert!(!accept(&other, &permit()).holds_pattern);
     let verified = Wanted { needs_pattern: true, ..other };
-    assert_eq!(accept(&verified, &permit()).note, GuardNote::Remake);
+    let verdict = accept(&verified, &Permit::default());
+    let listed = gpuio_base::pattern::file_key(11_u64, 3);
+    assert_eq!((verdict.note, verdict.fill), (GuardNote::Ours, false));
+    assert_eq!(verdict.key, Some(listed), "held against what is listed");
+}
+
+/// A file of ours that a plain write left, that ends too early, or whose writer was killed: what is
+/// there is verified as it is or not at all, and is never written first.
+#[test]
+fn what_is_verified_is_never_written_before() {
+    let dir = directory();
+    let path = dir.path().join("f");
+    let verified = Wanted { needs_pattern: true, ..wanted(&path, MIB) };
+    let leave = |bytes: &[u8], known: bool| {
+        let _ = fs::remove_file(&path);
+        prepare(&wanted(&path, MIB)).unwrap();
+        begin(&path).unwrap();
+        fs::write(&path, bytes).unwrap();
+        if known {
+            finalize(&path, None).unwrap();
+        }
+    };
+    let key = gpuio_base::pattern::file_key(11_u64, 3);
+    let mut right = vec![0; 1 << 20];
+    gpuio_base::pattern::fill(&mut right, key, 0);
+    let mut holed = right.clone();
+    holed[300 << 10..400 << 10].fill(0);
+    for (bytes, known) in [(&right, true), (&right, false), (&holed, true), (&holed, false)] {
+        leave(bytes, known);
+        let verdict = accept(&verified, &permit());
+        assert_eq!((verdict.fill, verdict.anew, verdict.key), (false, false, Some(key)));
+        assert_eq!(fs::read(&path).unwrap(), *bytes);
+    }
+    leave(&timed(1 << 20, 77), true);
+    let command = "--rw write --directory";
+    refuse(&verified, &permit(), &["does not hold the pattern", command, "--verify --keep"]);
     refuse(&verified, &Permit::default(), &["does not hold the pattern", "gdsio -D", "-I 1"]);
+    leave(&right[..512 << 10], true);
+    refuse(&verified, &permit(), &["has 524288 bytes and 1048576 are wanted", command]);
+    // Cut by someone, though it held its pattern from end to end.
+    let _ = fs::remove_file(&path);
+    prepare(&wanted(&path, MIB)).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_len(MIB / 2).unwrap();
+    refuse(&verified, &permit(), &["1048576 are wanted (it was written, touched"]);
+    // One that still does is made longer behind it.
+    let _ = fs::remove_file(&path);
+    prepare(&wanted(&path, MIB / 2)).unwrap();
+    let verdict = accept(&verified, &permit());
+    assert_eq!((verdict.note, verdict.kept), (GuardNote::Remake, MIB / 2));
 }
 
 #[test]
@@ -282,7 +329,7 @@ fn a_crashed_writer_leaves_ours_without_pattern() {
     fs::write(&path, timed(2 << 20, 77)).unwrap();
     assert_eq!(accept(&writing(&path, MIB), &Permit::default()).note, GuardNote::Ours);
     let verified = Wanted { needs_pattern: true, ..wanted(&path, MIB) };
-    assert_eq!(accept(&verified, &permit()).note, GuardNote::Remake);
+    refuse(&verified, &permit(), &["did not end", "nothing to verify"]);
 }
 
 /// A run was killed, and its file's name and inode serve somebody else now.
@@ -394,8 +441,8 @@ fn parts_of_our_file_are_verified_that_hold_the_pattern() {
     for part in
         [part(0, MIB / 2), part(64 << 10, MIB), Wanted { salt: 5.into(), ..right[0].clone() }]
     {
-        refuse(&part, &Permit::default(), &["does not hold the pattern"]);
-        assert_eq!(accept(&part, &permit()).note, GuardNote::Remake);
+        let verdict = accept(&part, &permit());
+        assert_eq!((verdict.fill, verdict.key.is_some()), (false, true), "held against the list");
     }
     // Whatever becomes of the bytes.
     fs::write(&path, vec![0x41; 1 << 20]).unwrap();

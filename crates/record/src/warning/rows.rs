@@ -100,15 +100,15 @@ warnings! {
         size(*mapped_bytes),
         advice(spell, "", &["let nothing else change the files", "use <path cached>"]),
     ),
-    /// Files that a job reads and verifies were written anew before it.
+    /// Files that a job reads and verifies were written anew or made longer before it.
     RemadeBeforeVerification: Explained, ignore:
         "You verify what this run reads, and not what an earlier one wrote." {
         /// Files that were written.
         files: u64 = 3,
     } => format!(
-        "{} written anew before the reads: too short for this run, or without a pattern that can \
-         be checked. So the verification says nothing of what an earlier run left there. To check \
-         that, repeat the write with verification on, and then the reads.",
+        "{} written anew or made longer before the reads: this run needs other data or more than \
+         was there. So the verification says nothing of what an earlier run left there. To check \
+         that, read with the size and the layout of the run that wrote it.",
         many(*files, "file was|files were"),
     ),
     /// Samples came from the job's own tier in host memory, and not from storage.
