@@ -121,7 +121,7 @@ pub enum Refusal {
     /// A file in which no pattern was found cannot be verified.
     #[error(
         "{} {}, so there is nothing to verify its bytes against; \
-         drop --verify, or let gpuio make its own files with --directory",
+         drop --verify, or let gpuio make its own files in a new --directory",
         path.display(), unverifiable(changed.as_ref())
     )]
     NotVerifiable {

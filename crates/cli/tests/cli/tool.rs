@@ -290,9 +290,16 @@ pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
 #[track_caller]
 pub(crate) fn until(missing: &str, mut done: impl FnMut() -> bool) {
     let began = Instant::now();
-    while !done() {
+    loop {
+        let asked = Instant::now();
+        if done() {
+            return;
+        }
         assert!(began.elapsed() < TIMEOUT, "{missing}");
-        std::thread::sleep(Duration::from_millis(5));
+        // Most questions start a program or read all of /proc, which others are to get on beside.
+        let pause =
+            (2 * asked.elapsed()).clamp(Duration::from_millis(5), Duration::from_millis(100));
+        std::thread::sleep(pause);
     }
 }
 
