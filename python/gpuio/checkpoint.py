@@ -52,7 +52,7 @@ from ._checkpoint_manifest import (
 )
 from ._checkpoint_stage import Stage, default_limit, digest_parts, in_turn, shared_pool
 from ._environment import variable
-from ._library import PATH, GpuioError, check, few, library, whole
+from ._library import PATH, GpuioError, check, few, library, needed, whole
 from ._memory import Device, device_number
 from ._safetensors import Loaded, safetensors
 
@@ -398,6 +398,7 @@ atexit.register(lambda: _saver.close())
 def __getattr__(name: str) -> Any:
     # They derive from classes of PyTorch.
     if name in ("Reader", "Writer"):
+        needed("torch", f"gpuio.checkpoint.{name}")
         from . import _checkpoint_dcp
 
         return getattr(_checkpoint_dcp, name)
@@ -579,6 +580,8 @@ def load(
     if into is not None:
         return _filled(directory, one, into, verify)
     as_ = as_ or ("torch" if "torch" in sys.modules else "numpy")
+    if as_ != "gpuio":
+        needed(as_, f'gpuio.checkpoint.load(…, as_="{as_}")')
     number = device_number(device)
     tensors: Dict[str, Any] = {}
     asked: List[Tuple[str, int, int]] = []
