@@ -42,7 +42,10 @@ impl VerifySubject {
         let writes = job.read_percent < 100;
         match job.verify {
             VerifyMode::Rewrite => VerifySubject::Rewritten,
-            _ if job.replay.is_some() => VerifySubject::Reads,
+            _ if let Some(replay) = &job.replay => match replay.written_bytes {
+                0 => VerifySubject::Reads,
+                _ => VerifySubject::ReadsAndWrites,
+            },
             VerifyMode::Pass if writes => VerifySubject::TimedWrites,
             VerifyMode::Inline if writes => VerifySubject::TimedReads,
             _ => VerifySubject::Reads,
