@@ -392,6 +392,12 @@ class Library:
         )
         gone = function("gpuio_tensor_capsule_gone", None, capsule=pointer)
         self.capsule_gone = ctypes.cast(gone._found, pointer)
+        # Python's own functions by their addresses: how it was loaded decides who finds their names.
+        by_python = function("gpuio_tensor_python", None, is_valid=pointer, get_pointer=pointer)
+        by_python(*(
+            ctypes.cast(getattr(ctypes.pythonapi, f"PyCapsule_{name}"), pointer).value
+            for name in ("IsValid", "GetPointer")
+        ))
         self._open = function(
             "gpuio_safetensors_open", i32, descriptor=i32, header=out(out(_Header))
         )

@@ -107,6 +107,13 @@ class Safetensors(Files):
             self.assertNotIsInstance(refused.exception, SystemError)
             self.assertIn("device", str(refused.exception).lower())
 
+    def test_a_capsule_that_nobody_takes_frees_its_tensor(self):
+        for _ in range(6):
+            # More than five of them are more than the software GPU has.
+            capsule = gpuio.Memory(0, 1 << 30).tensor("uint8", [1 << 30]).__dlpack__()
+            self.assertIn("dltensor", repr(capsule))
+            del capsule
+
     def test_nothing_falls_back_unless_asked_and_then_a_warning_says_so(self):
         right = self.sample()
         path = written(self.dir / "a.safetensors", right)
