@@ -58,8 +58,8 @@ pub enum VerifySubject {
     Unspecified,
     /// The data of reads: those of the timed load and, after the clock, the data set read again.
     Reads,
-    /// Of recorded calls: the data of timed reads and, after the clock, the files, with what was
-    /// written to them.
+    /// The data of recorded calls: those of timed reads and, after the clock, the files, with what
+    /// was written to them.
     ReadsAndWrites,
     /// The data of timed reads; the job's writes were not read back.
     TimedReads,

@@ -343,7 +343,7 @@ fn readers_that_rest_are_no_queue_that_lacks() {
         });
         all.collect::<Vec<_>>()
     };
-    // Of 40 s that four readers had.
+    // Four readers had 40 s.
     assert_eq!(with(0), [128]);
     assert_eq!(with(20_000_000_000), [64]);
     assert!(with(38_000_000_000).is_empty());
