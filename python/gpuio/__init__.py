@@ -4,7 +4,9 @@
 ``Rings`` and ``install`` call ``libgpuio.so.0``. Nothing here falls back silently: what took another
 way than asked says so in a warning (`FallbackWarning`) or, after ``install``, in a line on standard
 error, or is an error (`GpuioError`). docs/python.md has the page. ``gpuio.checkpoint`` is a module of
-its own.
+its own. Nothing else has to be installed, but PyTorch for ``.torch()`` and ``checkpoint``'s Reader and
+Writer, NumPy for ``.numpy()`` and checkpoints of arrays, safetensors for ``install``, and pandas for
+data frames (without it they are lists of rows).
 """
 
 from ._install import Installed, install, installed, uninstall

@@ -12,7 +12,7 @@ import struct
 import sys
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from ._library import library
+from ._library import library, needed
 from ._memory import KINDS, Tensor, device_number
 from ._safetensors import _TYPES
 
@@ -142,8 +142,7 @@ def _of_cuda(name: str, value: Any) -> Leaf:
 
 
 def _of_host(name: str, value: Any) -> Leaf:
-    import numpy
-
+    numpy = needed("numpy", "a tensor of the host that is not PyTorch's")
     if isinstance(value, numpy.ndarray):
         # Others have more than their elements: a mask, names.
         if type(value) not in (numpy.ndarray, numpy.memmap):

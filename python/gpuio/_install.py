@@ -22,7 +22,7 @@ import weakref
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from ._environment import variable
-from ._library import GpuioError, check, gpus, library
+from ._library import GpuioError, check, gpus, library, needed
 from ._memory import KINDS, Memory
 from ._safetensors import _TYPES
 
@@ -79,10 +79,7 @@ def install(device: Optional[str] = None) -> None:
     software, absent = _driver()
     if device == "software" and not software:
         raise ValueError(absent or "a driver of GPUs is in use: set GPUIO_CUFILE_DRIVER=software")
-    try:
-        import safetensors
-    except ImportError as error:
-        raise ImportError(f"gpuio.install needs safetensors: {error}", name=error.name) from error
+    safetensors = needed("safetensors", "gpuio.install")
     with _lock:
         software = software and device != "cuda"
         is_new = not _originals or _software != software

@@ -8,11 +8,13 @@ interpreter's lock while a call runs.
 import ctypes
 import errno
 import functools
+import importlib
 import itertools
 import operator
 import os
 import re
 import reprlib
+import sys
 import weakref
 from typing import Any, Dict, Iterable, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
@@ -31,7 +33,10 @@ def _shown(function: "re.Match[str]") -> str:
 
 
 _SOFTWARE = "GPUIO_CUFILE_DRIVER=software takes gpuio's software GPU, whose times say nothing"
-_MORE = "GPUIO_SOFT_GPUS gives the software GPU, which is in use, so many devices"
+_MORE = (
+    "gpuio's software GPU is in use, and has as many devices as GPUIO_SOFT_GPUS says before its "
+    "first use (1)"
+)
 
 
 def _software() -> str:
@@ -54,6 +59,22 @@ class GpuioError(OSError):
 
     exit_code: int = 1
     """To end a script with: of a run of the program its own; else 3 without a GPU, and 1."""
+
+
+_LIBRARIES = {"torch": "PyTorch", "numpy": "NumPy", "safetensors": "safetensors"}
+
+
+def needed(module: str, by: str) -> Any:
+    """Another library that a function needs, imported; or what to install."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        needs = f"{by} needs {_LIBRARIES[module]}"
+        if error.name != module:  # It is there, and lacks something itself.
+            raise ImportError(f"{needs}: {error}", name=error.name) from error
+        raise ModuleNotFoundError(
+            f"{needs}, which {sys.executable} does not have: pip install {module}", name=module
+        ) from None
 
 
 class Moved(NamedTuple):
@@ -371,6 +392,12 @@ class Library:
         )
         gone = function("gpuio_tensor_capsule_gone", None, capsule=pointer)
         self.capsule_gone = ctypes.cast(gone._found, pointer)
+        # Python's own functions by their addresses: how it was loaded decides who finds their names.
+        by_python = function("gpuio_tensor_python", None, is_valid=pointer, get_pointer=pointer)
+        by_python(*(
+            ctypes.cast(getattr(ctypes.pythonapi, f"PyCapsule_{name}"), pointer).value
+            for name in ("IsValid", "GetPointer")
+        ))
         self._open = function(
             "gpuio_safetensors_open", i32, descriptor=i32, header=out(out(_Header))
         )

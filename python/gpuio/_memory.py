@@ -9,7 +9,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Iterable, List, NamedTuple, Optional, Tuple, Type, Union
 
-from ._library import PATH, Moved, check, library, listed, refuse, whole
+from ._library import PATH, Moved, check, library, listed, needed, refuse, whole
 
 Device = Union[str, int]
 Source = Union[str, bytes, "os.PathLike[str]", int]
@@ -66,6 +66,29 @@ _BITS = {
 _TORCH = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "bfloat16",
           "complex64", "complex128")
 _PLAIN = {8: "uint8", 16: "int16", 32: "int32", 64: "int64"}
+
+
+# NumPy's letters, which stand before the bytes of an element.
+_LETTERS = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
+
+
+def kind_name(dtype: Any) -> str:
+    """The name here of a type of PyTorch or NumPy, or of its name there."""
+    # Of NumPy the type of an array, and that of a single value; str() of PyTorch's is its name.
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "name", None)
+    name = name or (dtype.__name__.rstrip("_") if isinstance(dtype, type) else dtype)
+    name = str(name).rpartition("torch.")[2]
+    code = re.fullmatch("[<=|]?([biufc])([1-9][0-9]?)", name)
+    if code:
+        letter, size = code.groups()
+        name = "bool" if name[-2:] == "b1" else f"{_LETTERS.get(letter)}{8 * int(size)}"
+    elif name.endswith("_x2"):
+        name = name[: -len("_x2")]
+    if name in KINDS and getattr(dtype, "byteorder", "=") != ">":
+        return name
+    if not isinstance(dtype, str):
+        refuse(dtype, "dtype", "a type of elements of PyTorch or NumPy, or its name")
+    raise TypeError(f"{dtype!r} is no type of elements here: {', '.join(KINDS)}")
 
 
 def device_number(device: Device) -> int:
@@ -156,9 +179,11 @@ class Memory:
         """A copy of its bytes in host memory."""
         return self._share.copy_out(offset, nbytes)
 
-    def tensor(self, dtype: str, shape: Iterable[int], offset: int = 0) -> "Tensor":
+    def tensor(self, dtype: Any, shape: Iterable[int], offset: int = 0) -> "Tensor":
         """A tensor of its bytes, from byte ``offset`` on, with the last index fastest.
 
+        ``dtype`` is a type of PyTorch or NumPy, or its name: ``"float32"``, ``"torch.float32"``,
+        ``"f4"``.
         Elements of less than a byte lie next to each other, as in their file.
         """
         return Tensor(self, dtype, tuple(listed(shape, "shape", "a list of sizes")), offset)
@@ -189,10 +214,8 @@ class Tensor:
     ``t.torch()`` and ``t.numpy()`` also do what DLPack can't.
     """
 
-    def __init__(self, memory: Memory, dtype: str, shape: Tuple[int, ...], offset: int) -> None:
-        check((str,), dtype=dtype)
-        if dtype not in KINDS:
-            raise TypeError(f"{dtype!r} is no type of elements here: {', '.join(KINDS)}")
+    def __init__(self, memory: Memory, dtype: Any, shape: Tuple[int, ...], offset: int) -> None:
+        dtype = kind_name(dtype)
         self.memory, self.dtype, self.offset = memory, dtype, whole(offset, "offset")
         self._share = memory._share
         self.shape = tuple(whole(size, "a size of the shape") for size in shape)
@@ -243,8 +266,7 @@ class Tensor:
 
     def torch(self) -> Any:
         """A tensor of PyTorch over the same bytes."""
-        import torch
-
+        torch = needed("torch", "Tensor.torch()")
         name = KINDS[self.dtype].torch
         kind = getattr(torch, name, None) if name else None
         if kind is None:
@@ -279,8 +301,7 @@ class Tensor:
 
     def numpy(self) -> Any:
         """An array of NumPy: over the same bytes on the host, a copy of those of a GPU."""
-        import numpy
-
+        numpy = needed("numpy", "Tensor.numpy()")
         kind = KINDS[self.dtype].numpy
         if kind is None:
             raise TypeError(f"NumPy has no {self.dtype}: {_BITS.get(self.dtype, _BYTES)}")

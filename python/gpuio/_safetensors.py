@@ -13,7 +13,19 @@ from typing import (
     overload,
 )
 
-from ._library import PATH, GpuioError, Header, Moved, Part, Run, check, few, library, listed
+from ._library import (
+    PATH,
+    GpuioError,
+    Header,
+    Moved,
+    Part,
+    Run,
+    check,
+    few,
+    library,
+    listed,
+    needed,
+)
 from ._memory import KINDS, Device, Memory, Tensor, device_number, open_file
 from ._shards import files_of
 
@@ -94,8 +106,7 @@ class Loaded(Mapping[str, Tensor]):
         """Tensors of PyTorch over the same bytes, as for ``model.load_state_dict``."""
         if not self._places:
             return {}
-        import torch
-
+        torch = needed("torch", "loaded.torch()")
         converted: Dict[str, Any] = {}
         for memory, dtype, first, end, names in self._alike():
             kind = KINDS[dtype]

@@ -52,7 +52,7 @@ from ._checkpoint_manifest import (
 )
 from ._checkpoint_stage import Stage, default_limit, digest_parts, in_turn, shared_pool
 from ._environment import variable
-from ._library import PATH, GpuioError, check, few, library, whole
+from ._library import PATH, GpuioError, check, few, library, needed, whole
 from ._memory import Device, device_number
 from ._safetensors import Loaded, safetensors
 
@@ -398,6 +398,7 @@ atexit.register(lambda: _saver.close())
 def __getattr__(name: str) -> Any:
     # They derive from classes of PyTorch.
     if name in ("Reader", "Writer"):
+        needed("torch", f"gpuio.checkpoint.{name}")
         from . import _checkpoint_dcp
 
         return getattr(_checkpoint_dcp, name)
@@ -553,8 +554,8 @@ def load(
     """The state that was saved, its tensors on a device, or in the tensors of ``into``.
 
     ``into`` is a state of the same structure, types and shapes, whose tensors are filled, each from
-    the one in its place; numbers, text and None take theirs in its dictionaries and lists once all
-    tensors are right. ``device`` is not used then. Otherwise tensors are PyTorch's where it is
+    the one in its place; a tensor that has another name there too may lack this one. Numbers, text
+    and None take theirs in its dictionaries and lists once all tensors are right. ``device`` is not used then. Otherwise tensors are PyTorch's where it is
     imported, else NumPy's; ``as_`` is ``"torch"``, ``"numpy"`` or ``"gpuio"``. Digests are compared
     where the tensors are, after the bytes have come: `DamagedError` names those that differ.
     """
@@ -579,6 +580,8 @@ def load(
     if into is not None:
         return _filled(directory, one, into, verify)
     as_ = as_ or ("torch" if "torch" in sys.modules else "numpy")
+    if as_ != "gpuio":
+        needed(as_, f'gpuio.checkpoint.load(…, as_="{as_}")')
     number = device_number(device)
     tensors: Dict[str, Any] = {}
     asked: List[Tuple[str, int, int]] = []
@@ -688,7 +691,8 @@ def latest(
     One whose manifest, or the size or header of a file, is damaged is passed over with a
     `PassedOverWarning`; with ``verify`` one with a damaged tensor too, for which all bytes of the
     newest are read. One that may not be read raises OSError, and one of a later format ValueError,
-    so that no older one is taken for it.
+    so that no older one is taken for it. A directory that does not exist is a FileNotFoundError:
+    its name may be wrong, and a training that begins anew would lose what it has.
 
     Checkpoints of other users than this process's and root are passed over too, with one warning:
     whoever may write to the directory could put one there. ``any_user`` takes them.
@@ -699,11 +703,7 @@ def latest(
     others: List[str] = []
     directory = os.fsdecode(directory)
     users = None if any_user else Users(directory, 0)
-    try:
-        names = os.listdir(directory)
-    except FileNotFoundError:
-        return None
-    for name in names:
+    for name in os.listdir(directory):
         path = os.path.join(directory, name)
         # `lost+found` of a file system is root's alone.
         if _is_draft(name) or name == "lost+found" or not os.path.isdir(path):
@@ -784,11 +784,7 @@ def clean(directory: PathLike, *, any_host: bool = False) -> List[str]:
     check((bool,), any_host=any_host)
     directory = os.fsdecode(directory)
     users, removed = Users(directory), []
-    try:
-        names = os.listdir(directory)
-    except FileNotFoundError:
-        return []  # As `latest` has none there.
-    for name in names:
+    for name in os.listdir(directory):
         if not _is_draft(name):
             continue
         path = os.path.join(directory, name)

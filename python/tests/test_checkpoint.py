@@ -336,8 +336,12 @@ class Damage(Case):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             self.assertIsNone(checkpoint.latest(self.dir))
-        with self.assertRaisesRegex(FileNotFoundError, "no such directory"):
-            checkpoint.verify(self.dir / "none")
+        (self.dir / "empty").mkdir()
+        self.assertIsNone(checkpoint.latest(self.dir / "empty"))
+        self.assertEqual(checkpoint.clean(self.dir / "empty"), [])
+        for look in (checkpoint.latest, checkpoint.clean, checkpoint.load, checkpoint.verify):
+            with self.assertRaisesRegex(FileNotFoundError, "(?i)no such.*directory.*/none'$"):
+                look(self.dir / "none")
 
     def test_a_damaged_tensor_is_passed_over_where_that_is_asked_for(self):
         for step in range(2):

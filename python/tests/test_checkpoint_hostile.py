@@ -108,6 +108,10 @@ class Into(Hostile):
         # One that lacks in its place takes the tensor that it is tied to.
         into = {"a": a, "b": b}
         self.assertIs(self.filled("tied", into)["c"], a)
+        # And one more name of a tensor is no tensor that the checkpoint lacks.
+        into = {"a": a, "b": b, "z": b}
+        self.assertIs(self.filled("free", into)["z"], b)
+        self.same(full(2), b)
 
     def test_tensors_that_share_memory_have_the_same_bytes_or_are_refused(self):
         memory = numpy.arange(6.0)

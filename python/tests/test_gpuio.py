@@ -23,6 +23,7 @@ from unittest import mock
 import numpy
 
 import gpuio
+from gpuio import checkpoint
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 HAS_PANDAS = importlib.util.find_spec("pandas") is not None
@@ -105,6 +106,13 @@ class Safetensors(Files):
                 numpy.from_dlpack(tensor)
             self.assertNotIsInstance(refused.exception, SystemError)
             self.assertIn("device", str(refused.exception).lower())
+
+    def test_a_capsule_that_nobody_takes_frees_its_tensor(self):
+        for _ in range(6):
+            # More than five of them are more than the software GPU has.
+            capsule = gpuio.Memory(0, 1 << 30).tensor("uint8", [1 << 30]).__dlpack__()
+            self.assertIn("dltensor", repr(capsule))
+            del capsule
 
     def test_nothing_falls_back_unless_asked_and_then_a_warning_says_so(self):
         right = self.sample()
@@ -203,6 +211,50 @@ class ReadInto(Files):
         with self.assertRaises(TypeError):
             gpuio.Memory("cpu", 10).tensor("int7", [1])
         del array, tensor
+
+    def test_types_have_the_names_of_both_libraries(self):
+        memory = gpuio.Memory("cpu", 64)
+
+        class OfTorch:
+            """What str() says of a type of PyTorch."""
+
+            def __str__(self):
+                return "torch.bfloat16"
+
+        for given, name in [
+            ("float32", "float32"), ("torch.float32", "float32"), ("f4", "float32"),
+            ("<i8", "int64"), ("|b1", "bool"), ("u2", "uint16"), (OfTorch(), "bfloat16"),
+            ("torch.float4_e2m1fn_x2", "float4_e2m1fn"), (numpy.float32, "float32"),
+            (numpy.bool_, "bool"), (numpy.dtype("c8"), "complex64"),
+        ]:
+            self.assertEqual(memory.tensor(given, [2]).dtype, name, given)
+        # NumPy's float has 8 bytes, and PyTorch's 4.
+        for wrong in ("float", "b2", "f3", ">f4", numpy.dtype(">f4"), None, 4, object, "x_x2"):
+            with self.assertRaisesRegex(TypeError, "type of elements"):
+                memory.tensor(wrong, [2])
+
+    def test_a_library_that_lacks_is_named_with_what_installs_it(self):
+        loaded = gpuio.safetensors(written(self.dir / "a.safetensors", self.sample()), "cpu")
+        state = {"x": numpy.ones(3)}
+        checkpoint.save(state, self.dir / "one").wait()
+        for module, name, calls in [
+            ("torch", "PyTorch", [
+                loaded.torch, loaded["weight"].torch, lambda: checkpoint.Writer,
+                lambda: checkpoint.load(self.dir / "one", as_="torch"),
+            ]),
+            ("numpy", "NumPy", [
+                loaded.numpy, loaded["weight"].numpy,
+                lambda: checkpoint.load(self.dir / "one", as_="numpy"),
+                lambda: checkpoint.save(state, self.dir / "two"),
+            ]),
+            ("safetensors", "safetensors", [gpuio.install]),
+        ]:
+            absent = {module: None, "torch": None}
+            for call in calls:
+                with mock.patch.dict(sys.modules, absent), self.assertRaisesRegex(
+                    ImportError, f"needs {name}, which .* does not have: pip install {module}$"
+                ):
+                    call()
 
 
 class Gpus(unittest.TestCase):

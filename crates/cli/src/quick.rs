@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gpuio_base::units::{ShellLine, human_bytes, whole};
 use gpuio_dataset::manifest::FILE_NAME;
@@ -29,9 +29,15 @@ const EACH_LEAST: u64 = 16 * MIB;
 /// take less than [`PROBE_SECONDS`], in which the flush alone has no small part.
 const PROBE_BYTES: [u64; 2] = [16 * MIB, 64 * MIB];
 const PROBE_SECONDS: f64 = 0.2;
+/// Such writes, as long as they take no longer than this together. The largest rate counts: a drive
+/// that wakes, a file system that finds room, and other programs only make one smaller.
+const PROBES: u32 = 4;
+const PROBES_TAKE: Duration = Duration::from_secs(1);
 /// The files of the data set are written once, and again before each of four jobs that write: all
 /// of that takes about five times as long.
 const FILL_SECONDS: f64 = 2.0;
+/// Bytes of all files at most.
+const FILL_MOST: u64 = 1 << 30;
 
 /// The jobs, on files that suit disk and memory and are written in seconds; ranks divide them, and
 /// take the smallest of all ranks.
@@ -41,7 +47,7 @@ pub(crate) fn spec(bench: &Bench, joined: Option<&Joined>) -> Result<Spec, Failu
     let cpus = host.cpu.allowed.as_ref().map_or(1, Vec::len) / usize::try_from(here).unwrap_or(1);
     let threads = u32::try_from(cpus.clamp(1, 4)).unwrap_or(1);
     let directory = bench.work.written("directory").unwrap_or(".");
-    let probe = (FILL_SECONDS, !bench.out.dry_run);
+    let probe = (FILL_MOST, FILL_SECONDS, !bench.out.dry_run);
     let all = room(&host, directory, (here, all_ranks), probe)?.bytes;
     let each = each(all, u64::from(threads), free(directory) / all_ranks);
     let own = (threads, power(each));
@@ -74,18 +80,18 @@ pub(crate) struct Room {
 }
 
 /// Bytes of a data set that suits disk and memory, among so many ranks of this host and of all, and
-/// that the storage writes in some time; whether that is probed.
+/// that the storage writes in some time, `most` at most; whether that is probed.
 pub(crate) fn room(
     host: &HostFacts,
     directory: &str,
     (here, all_ranks): (u64, u64),
-    (seconds, is_probed): (f64, bool),
+    (most, seconds, is_probed): (u64, f64, bool),
 ) -> Result<Room, Failure> {
     answers(Path::new(directory))?;
     // Ranks of all hosts may have one file system.
     let free = free(directory) / all_ranks;
     let memory = host.memory.usable_bytes.unwrap_or(4 << 30) / here;
-    let most = power((free / 8).min(memory / 8).min(1 << 30));
+    let most = power((free / 8).min(memory / 8).min(most));
     let has_room = free > 4 * PROBE_BYTES[1];
     let rate = if has_room && is_probed { write_rate(Path::new(directory)) } else { None };
     let (bytes, by_rate) = by_rate(most, rate, seconds);
@@ -108,8 +114,7 @@ fn power(bytes: u64) -> u64 {
 }
 
 /// Bytes that the storage of the nearest existing directory takes in a second, by a file that
-/// leaves nothing behind; nothing where none can be made. The first bytes are not counted: with
-/// them a drive wakes, and a file system finds room.
+/// leaves nothing behind; nothing where none can be made.
 fn write_rate(directory: &Path) -> Option<f64> {
     let path = std::path::absolute(directory).ok()?;
     let near = path.ancestors().find(|near| near.is_dir())?;
@@ -120,13 +125,22 @@ fn write_rate(directory: &Path) -> Option<f64> {
         draft.fill(&bytes).ok()?;
         Some(began.elapsed().as_secs_f64().max(1e-3))
     };
-    let [first, most] = PROBE_BYTES;
-    written(first)?;
-    let seconds = written(first)?;
-    Some(match seconds < PROBE_SECONDS {
-        true => most as f64 / written(most)?,
-        false => first as f64 / seconds,
-    })
+    largest_rate(written)
+}
+
+/// The largest of the rates of a few writes, by the seconds that so many bytes take.
+fn largest_rate(written: impl Fn(u64) -> Option<f64>) -> Option<f64> {
+    let ([few, many], mut largest, mut all) = (PROBE_BYTES, 0.0, 0.0);
+    for _ in 0..PROBES {
+        let size = if few as f64 > largest * PROBE_SECONDS { few } else { many };
+        let seconds = written(size)?;
+        largest = f64::max(largest, size as f64 / seconds);
+        all += seconds;
+        if all > PROBES_TAKE.as_secs_f64() {
+            break;
+        }
+    }
+    Some(largest)
 }
 
 /// Files that a command to paste names at most.
@@ -205,6 +219,8 @@ pub(crate) fn next(record: &Record, saved: Option<&Path>, columns: u16) -> Strin
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     #[test]
@@ -214,6 +230,23 @@ mod tests {
         assert_eq!(of(500e6).0, 512 << 20);
         assert_eq!(of(600e6), (1 << 30, None), "the storage is no limit");
         assert_eq!((power(3 << 30), power(1 << 30), power(0)), (2 << 30, 1 << 30, 1));
+    }
+
+    #[test]
+    fn one_slow_write_is_not_the_rate_of_the_storage() {
+        let of = |seconds: &[f64]| {
+            let (nth, took) = (Cell::new(0), Cell::new(0));
+            let rate = largest_rate(|size| {
+                let at = nth.replace(nth.get() + 1);
+                took.set(took.get() + size / MIB);
+                seconds.get(at).copied()
+            });
+            (rate.map(|rate| (rate / MIB as f64).round()), took.get())
+        };
+        assert_eq!(of(&[0.5, 0.016, 0.064, 0.1]), (Some(1000.0), 16 + 16 + 64 + 64));
+        assert_eq!(of(&[0.016, 0.032, 0.1, 0.064]), (Some(2000.0), 16 + 3 * 64));
+        assert_eq!(of(&[1.5]), (Some(11.0), 16), "it has taken its time");
+        assert_eq!(of(&[0.1]).0, None, "a write failed");
     }
 
     #[test]

@@ -173,8 +173,10 @@ int gpuio_tensor_new(const gpuio_memory *memory, uint64_t offset, uint8_t code, 
 
 /*
  * For PyCapsule_New: the destructor of a capsule of such a tensor, which frees one that nobody
- * took. An exception that is pending meanwhile stays pending.
+ * took. An exception that is pending meanwhile stays pending. Before the first one, pass the
+ * addresses of Python's PyCapsule_IsValid and PyCapsule_GetPointer: without, such a tensor stays.
  */
+void gpuio_tensor_python(void *is_valid, void *get_pointer);
 void gpuio_tensor_capsule_gone(void *capsule);
 
 /* Text of a file: UTF-8 of `length` bytes, which may hold NULs, and none ends it. */

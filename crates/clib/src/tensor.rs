@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use gpuio_transfer::uncancelled;
 
@@ -173,26 +174,35 @@ pub(crate) unsafe extern "C-unwind" fn gpuio_tensor_new(
     })
 }
 
-/// A function of the Python that this process runs; `None` without one.
-fn of_python(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: it looks for a name among the objects of the process.
-    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    (!found.is_null()).then_some(found)
+/// `PyCapsule_IsValid` and `PyCapsule_GetPointer`, which the program passes: a Python that was
+/// loaded with `RTLD_LOCAL` has no names that could be looked for.
+static IS_VALID: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+static GET_POINTER: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Takes the functions of Python's C API that [`gpuio_tensor_capsule_gone`] calls.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn gpuio_tensor_python(is_valid: *mut c_void, get_pointer: *mut c_void) {
+    IS_VALID.store(is_valid, Ordering::Release);
+    GET_POINTER.store(get_pointer, Ordering::Release);
 }
 
 /// Frees the tensor of a capsule of Python's that nobody took: a consumer renames it. Python calls
 /// it while an exception may be pending, which code in Python would lose.
 ///
 /// # Safety
-/// Python calls it, with a capsule of a tensor of [`gpuio_tensor_new`] that is about to go.
+/// Python calls it, with a capsule of a tensor of [`gpuio_tensor_new`] that is about to go, and the
+/// functions of [`gpuio_tensor_python`] are that Python's.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn gpuio_tensor_capsule_gone(capsule: *mut c_void) {
     const LABEL: &CStr = c"dltensor";
     type IsValid = unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int;
     type Pointer = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
-    let found = of_python(c"PyCapsule_IsValid").zip(of_python(c"PyCapsule_GetPointer"));
-    let Some((is_valid, pointer)) = found else { return };
-    // SAFETY: the signature is that of Python's C API, stable since 3.1.
+    let [is_valid, pointer] = [&IS_VALID, &GET_POINTER].map(|one| one.load(Ordering::Acquire));
+    if is_valid.is_null() || pointer.is_null() {
+        return;
+    }
+    // SAFETY: the signature is that of Python's C API, stable since 3.1; the caller of
+    // `gpuio_tensor_python` passed that function.
     let is_valid = unsafe { std::mem::transmute::<*mut c_void, IsValid>(is_valid) };
     // SAFETY: as above.
     let pointer = unsafe { std::mem::transmute::<*mut c_void, Pointer>(pointer) };

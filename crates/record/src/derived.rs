@@ -3,24 +3,30 @@
 
 use gpuio_base::catalog::MemoryKind;
 
-use crate::ceiling::{Ceiling, OfCeiling, Towards};
-use crate::direction::DirectionResult;
+use crate::ceiling::{Ceiling, CeilingKind, OfCeiling, Towards};
 use crate::plan::{JobPlan, VerifyMode};
 use crate::verification::{VerifyOutcome, VerifySubject};
+use crate::{DirectMode, JobResult, Source};
 
 impl OfCeiling {
     /// A result of a job beside the lowest ceiling that bounds it, by bytes per second: blocks of
     /// the ceilings differ in size, so that their I/Os can't be compared. The first of equal ones.
-    pub fn lowest(
-        ceilings: &[Ceiling],
-        job: &str,
-        direction: Towards,
-        side: &DirectionResult,
-    ) -> Option<OfCeiling> {
+    ///
+    /// That of a drive bounds nothing of what the page cache served in spite of `O_DIRECT`.
+    pub fn lowest(ceilings: &[Ceiling], job: &JobResult, direction: Towards) -> Option<OfCeiling> {
+        let side = match direction {
+            Towards::Read => &job.read,
+            Towards::Write => &job.write,
+        };
+        let source = job.proof.as_ref().map(|proof| proof.verdict.source);
+        let is_cached =
+            job.direct_actual == DirectMode::Direct && source == Some(Source::PageCache);
         let bounds = |ceiling: &&Ceiling| {
             let plan = &ceiling.plan;
-            plan.jobs.iter().any(|name| name == job)
+            let of_drive = matches!(plan.kind, CeilingKind::Storage | CeilingKind::PcieNvme);
+            plan.jobs.contains(&job.name)
                 && plan.direction.is_none_or(|bound| bound == direction)
+                && !(is_cached && of_drive)
         };
         let known = ceilings.iter().filter(bounds).filter_map(|ceiling| {
             let rate = ceiling.bytes_per_s.filter(|rate| rate.is_finite() && *rate > 0.0)?;
@@ -42,7 +48,10 @@ impl VerifySubject {
         let writes = job.read_percent < 100;
         match job.verify {
             VerifyMode::Rewrite => VerifySubject::Rewritten,
-            _ if job.replay.is_some() => VerifySubject::Reads,
+            _ if let Some(replay) = &job.replay => match replay.written_bytes {
+                0 => VerifySubject::Reads,
+                _ => VerifySubject::ReadsAndWrites,
+            },
             VerifyMode::Pass if writes => VerifySubject::TimedWrites,
             VerifyMode::Inline if writes => VerifySubject::TimedReads,
             _ => VerifySubject::Reads,

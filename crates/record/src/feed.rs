@@ -361,6 +361,10 @@ pub struct FeedResult {
     /// From the start of a batch's first I/O until its last byte was in memory, without the time in
     /// which the reader generated or checked data between I/Os.
     pub batch_read: Option<Summary>,
+    /// Time in which readers began no I/O because they were as far ahead as they may be, summed
+    /// over them, nanoseconds.
+    #[serde(default)]
+    pub rested_ns: u64,
     /// One entry for each accelerator.
     pub accelerators: Vec<AcceleratorResult>,
     /// The search of which this is the run that counts (`--accelerators auto`); absent without.
@@ -386,12 +390,13 @@ impl FeedResult {
         all.checked_div(sum(|one| one.steps)).filter(|mean| *mean > 0)
     }
 
-    /// How much longer than planned steps computed, per cent, from 5 on. Utilisation counts the
-    /// planned time, as MLPerf Storage's does, so that storage has no part in what is lost by it.
-    pub fn overran_percent(&self, plan: &FeedPlan) -> Option<f64> {
+    /// How much longer than planned steps computed, per cent, from 5 on, or how much shorter, below
+    /// zero, from 10 on. Utilisation counts the planned time, as MLPerf Storage's does, so that
+    /// storage has no part in what is lost by longer ones; of shorter ones, what they took.
+    pub fn computed_off_percent(&self, plan: &FeedPlan) -> Option<f64> {
         let planned = Some(plan.compute_ns).filter(|planned| *planned > 0)?;
         let more = (float(self.mean_compute_ns()?) / float(planned) - 1.0) * 100.0;
-        (more >= 5.0).then_some(more)
+        (!(-10.0..5.0).contains(&more)).then_some(more)
     }
 
     /// `stall_ns`, where it says something about storage: in as few steps as those of which no

@@ -58,6 +58,9 @@ pub enum VerifySubject {
     Unspecified,
     /// The data of reads: those of the timed load and, after the clock, the data set read again.
     Reads,
+    /// The data of recorded calls: those of timed reads and, after the clock, the files, with what
+    /// was written to them.
+    ReadsAndWrites,
     /// The data of timed reads; the job's writes were not read back.
     TimedReads,
     /// The data of timed writes, read back after the clock.

@@ -180,14 +180,15 @@ pub(crate) fn seen(of: &JobPlan, found: &FeedResult, job: &JobResult) -> (Option
     (source, job.between_ios_ns as f64 / readers_ns.max(1.0))
 }
 
-/// Computations that took longer than asked, in words.
-pub(crate) fn overran(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
+/// Computations that took longer or shorter than asked, in words.
+pub(crate) fn computed_off(plan: &FeedPlan, found: &FeedResult) -> Option<String> {
     let what = match plan.compute {
         FeedCompute::Sleep => "sleeps",
         _ => "computations",
     };
-    let more = found.overran_percent(plan)?;
-    Some(format!("the {what} took {more:.0} % longer than asked"))
+    let more = found.computed_off_percent(plan)?;
+    let than = if more > 0.0 { "longer" } else { "shorter" };
+    Some(format!("the {what} took {:.0} % {than} than asked", more.abs()))
 }
 
 /// The answer by what was [`seen`]. Where most of the work was others', or nobody saw how much was,
@@ -227,8 +228,10 @@ pub(crate) fn judge(
     }
     let waited = found.stall_percent(plan).is_none_or(|stall| stall > 100.0 - least);
     let bound = bound(plan, found, beside);
-    match (overran(plan, found), &beside.doubt) {
-        (Some(overran), _) if !waited => unknown(overran),
+    // Shorter ones need batches more often than those that were asked for.
+    let is_short = found.computed_off_percent(plan).is_some_and(|off| off < 0.0);
+    match (computed_off(plan, found), &beside.doubt) {
+        (Some(off), _) if !waited || is_short => unknown(off),
         _ if checked > CHECKS_MOST => unknown(format!(
             "gpuio checked or made data for {:.0} % of the readers' time (--verify {} checks \
              after the run)",
@@ -306,6 +309,28 @@ mod tests {
         });
         let words = parts_of(&plan, thirds.time_of(&thirds.accelerators[0]));
         assert!(words.contains("33.3 % ") && words.contains("33.4 % "), "{words}");
+    }
+
+    /// Accelerators that were faster than asked have no storage that is too slow for slower ones;
+    /// one that is fast enough for them is.
+    #[test]
+    fn shorter_computations_prove_no_slow_storage() {
+        let plan = jobs::job(LINES).feed.unwrap();
+        let judged = |compute_ns: u64, utilisation: f64| {
+            let found = feed(0, |feed| {
+                feed["steps"] = json!(200);
+                feed["utilisation_percent"] = json!(utilisation);
+                feed["stall_ns"] = json!(60_000_000);
+                for nth in 0..2 {
+                    feed["accelerators"][nth]["compute_ns"] = json!(compute_ns);
+                }
+            });
+            judge(&plan, &found, (Some(Source::Storage), 0.0), &Beside::default())
+        };
+        assert_eq!(judged(9_100_000, 60.0), FastEnough::No(None));
+        let why = "the sleeps took 27 % shorter than asked".to_owned();
+        assert_eq!(judged(7_300_000, 60.0), FastEnough::Unknown(why));
+        assert_eq!(judged(7_300_000, 95.0), FastEnough::Yes);
     }
 
     /// A drive that is busy with this run alone, and far too slow, is too slow whoever took the

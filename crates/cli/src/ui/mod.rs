@@ -1,10 +1,10 @@
-//! Progress display: a live line on a terminal, plain lines elsewhere.
+//! Progress display: a live line on a terminal, and none elsewhere, where it would stay.
 
 pub(crate) mod top;
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate, whole};
@@ -13,15 +13,10 @@ use gpuio_record::{JobPlan, JobResult, Plan};
 use gpuio_report::format::plan::{duration, example_ns, limited_ns};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Interval of progress lines without a terminal.
-const QUIET_LINES: Duration = Duration::from_secs(10);
-
 /// Shows progress on standard error.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    terminal: bool,
     silent: bool,
-    last_line: Mutex<Instant>,
     jobs: Mutex<String>,
 }
 
@@ -41,13 +36,7 @@ impl Progress {
             let cells = if crate::locale::is_ascii() { "#>-" } else { "█░" };
             bar.set_style(style.progress_chars(cells));
         }
-        Progress {
-            bar,
-            terminal,
-            silent: quiet,
-            last_line: Mutex::new(Instant::now()),
-            jobs: Mutex::new(String::new()),
-        }
+        Progress { bar, silent: quiet, jobs: Mutex::new(String::new()) }
     }
 
     /// Removes the live line.
@@ -81,20 +70,9 @@ impl Progress {
         }
     }
 
-    fn show(&self, share: f64, message: String) {
-        if self.silent {
-            return;
-        }
-        if self.terminal {
-            self.bar.set_position(whole(share.clamp(0.0, 1.0) * 1000.0));
-            self.bar.set_message(crate::output::shown(&message).into_owned());
-            return;
-        }
-        let Ok(mut last) = self.last_line.lock() else { return };
-        if last.elapsed() >= QUIET_LINES {
-            *last = Instant::now();
-            crate::output::print_message(&message);
-        }
+    fn show(&self, share: f64, message: &str) {
+        self.bar.set_position(whole(share.clamp(0.0, 1.0) * 1000.0));
+        self.bar.set_message(crate::output::shown(message).into_owned());
     }
 
     fn names(&self) -> String {
@@ -119,7 +97,7 @@ impl RunObserver for Progress {
     fn making(&self, done: u64, of: u64) {
         let share = done as f64 / of.max(1) as f64;
         let (done, of) = (human_bytes(done as f64), human_bytes(of as f64));
-        self.show(share, format!("creating the data files: {done} of {of} (not measured)"));
+        self.show(share, &format!("creating the data files: {done} of {of} (not measured)"));
     }
 
     fn looking(&self, done: u64, of: u64) {
@@ -129,14 +107,14 @@ impl RunObserver for Progress {
             "checking which files of an earlier run are gpuio's: {done} of {of} \
             read (not measured)"
         );
-        self.show(share, what);
+        self.show(share, &what);
     }
 
     fn reading(&self, done: u64, of: u64) {
         let share = done as f64 / of.max(1) as f64;
         let (done, of) = (human_bytes(done as f64), human_bytes(of as f64));
         let what = format!("reading files into the page cache: {done} of {of} (not measured)");
-        self.show(share, what);
+        self.show(share, &what);
     }
 
     fn started(&self, jobs: &[JobPlan]) {
@@ -144,7 +122,7 @@ impl RunObserver for Progress {
         if let Ok(mut names_of_jobs) = self.jobs.lock() {
             *names_of_jobs = names.join("+");
         }
-        self.show(0.0, format!("{}: started", self.names()));
+        self.show(0.0, &format!("{}: started", self.names()));
     }
 
     fn tick(&self, tick: &Tick) {
@@ -165,11 +143,11 @@ impl RunObserver for Progress {
             tail.unwrap_or_default(),
             eta.unwrap_or_default(),
         );
-        self.show(share, message);
+        self.show(share, &message);
     }
 
     fn verifying(&self, _jobs: &[JobPlan]) {
-        self.show(1.0, format!("{}: verifying (not measured)", self.names()));
+        self.show(1.0, &format!("{}: verifying (not measured)", self.names()));
     }
 
     fn job_done(&self, _job: &JobPlan, _result: &JobResult) {}
@@ -182,13 +160,13 @@ impl RunObserver for Progress {
         if let Ok(mut names_of_jobs) = self.jobs.lock() {
             names_of_jobs.clone_from(&what);
         }
-        self.show(0.0, format!("{what}: started, without the GPU computation"));
+        self.show(0.0, &format!("{what}: started, without the GPU computation"));
     }
 
     fn ceiling(&self, name: &str) {
         if let Ok(mut names_of_jobs) = self.jobs.lock() {
             *names_of_jobs = format!("ceiling: {name}");
         }
-        self.show(0.0, format!("ceiling: {name}: started (not part of the jobs' time)"));
+        self.show(0.0, &format!("ceiling: {name}: started (not part of the jobs' time)"));
     }
 }

@@ -56,7 +56,9 @@ fn warnings(case: &Case) -> Vec<WarningKind> {
         WarningKind::BufferedWrites { .. }
         | WarningKind::SyncWrites
         | WarningKind::DirectWritesInDeviceCache { .. } => case.writes,
-        WarningKind::ComputeOverran { .. } => feeds && !case.line.contains("kv-cache"),
+        WarningKind::ComputeOverran { .. } | WarningKind::ComputeFellShort { .. } => {
+            feeds && !case.line.contains("kv-cache")
+        }
         // Feeds and replays have neither rates nor a length of their own.
         WarningKind::RateNotReached { .. }
         | WarningKind::NeverStarted { .. }

@@ -108,6 +108,7 @@ fn a_trace_is_repeated_on_every_path_with_its_holes() {
     assert_eq!(n(&plan["replay"]["hole_bytes"]), 49152 + 10 + 65536);
     // Every byte of a call, once more after the clock: the file with the holes, and the other.
     assert_eq!(n(&record["jobs"][0]["verify"]["pass_bytes"]) % 4096, 0);
+    assert_eq!(record["jobs"][0]["verify"]["subject"], "reads_and_writes");
     let first = contents(&dir.path().join("d"));
     assert_eq!(first.iter().map(|(_, bytes)| bytes.len()).collect::<Vec<_>>(), [1 << 20, 262_144]);
     let sparse = &first[0].1;

@@ -304,7 +304,8 @@ fn a_staged_checkpoint_leaves_its_files_and_no_pages() {
             ("restore", "a restart waits for "),
         ] {
             let says = |words| text.contains(&format!("{job}{between}{words}"));
-            assert!(says(words) || says("unknown: "), "{line}: no answer of {job} in {text}");
+            let unknown = says("unknown: ") || says("how long ");
+            assert!(says(words) || unknown, "{line}: no answer of {job} in {text}");
         }
     }
     // The rule is about the files, and new files in memory are not from storage.
@@ -565,7 +566,8 @@ fn caches_are_read_while_others_are_written() {
     for words in [
         "key-value cache:",
         "240 contexts of ",
-        "scale 1: 12 of 12 users",
+        "scale 1: 12 of 12 users, in order shuffle; of the 12.2 MiB that were read at most 624 KiB \
+         differ: a cache of that size serves the rest",
         "not kept in this run: 95 % within 1 ns (it took ",
         "not kept in this run: 95 % within 1 ns (12 contexts written, each in ",
         "undetermined: 99 % within 300 s (too few: 240 contexts read; each took no longer)",

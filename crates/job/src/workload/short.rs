@@ -75,7 +75,12 @@ pub fn shorten(spec: &mut Spec, means: Means) -> Shortened {
             let part = short.job.runtime_ns.map_or(0, |time| whole(time as f64 * share));
             short.times(runtime_ns.min(part.max(RUNTIME_NS / 10)));
             short.checks();
-            words.extend(short.words.into_iter().map(|word| (short.job.name.clone(), word)));
+            let saves = matches!(short.job.rw, Some(Rw::Write | Rw::RandWrite));
+            let name = match saves && short.job.stage == Some(true) {
+                true => format!("{0}-stall, {0}-drain", short.job.name),
+                false => short.job.name.clone(),
+            };
+            words.extend(short.words.into_iter().map(|word| (name.clone(), word)));
             // Jobs of the same files use the same bytes.
             data.extend(short.data.map(|bytes| (short.job.file_prefix.clone(), bytes)));
         }
@@ -354,6 +359,15 @@ mod tests {
         let modes: Vec<_> = spec.jobs.iter().map(|job| job.verify).collect();
         assert_eq!(modes, [Some(VerifyMode::Rewrite), Some(VerifyMode::Pass)]);
         assert!(words.contains(&"verify pass -> rewrite (save)".to_owned()), "{words:?}");
+        // A save by staged pages is two jobs.
+        let mut staged = preset(row.name, row.text);
+        staged.jobs.iter_mut().for_each(|job| job.stage = Some(true));
+        let words = shorten(&mut staged, Means { bytes: 1 << 30, cpus: 4, gpus: 1, room: 1 }).words;
+        for word in
+            ["verify pass -> rewrite (save-stall, save-drain)", "verify inline -> pass (restore)"]
+        {
+            assert!(words.contains(&word.to_owned()), "{word}: {words:?}");
+        }
     }
 
     /// Where the most accelerators are searched, all tries have the same data.

@@ -2,7 +2,7 @@
 
 use gpuio_host::pci::{Lanes, PciFunction};
 use gpuio_record::facts::{CpuFacts, HostFacts, MemoryFacts};
-use gpuio_record::{DirectionResult, EndedHow, Plan};
+use gpuio_record::{DirectMode, DirectionResult, EndedHow, Plan, Proof, Route, Source, Verdict};
 
 use super::*;
 use gpuio_testkit::jobs::{job, planned, result};
@@ -57,6 +57,36 @@ fn the_lowest_known_ceiling_of_its_direction_counts() {
     let writes = writes.of_ceiling.unwrap();
     assert_eq!(writes.ceiling, "down");
     assert!((writes.percent - 125.0).abs() < 1e-9);
+}
+
+/// A rate of 590 % of the storage is none of it.
+#[test]
+fn a_ceiling_of_a_drive_does_not_bound_what_the_page_cache_served() {
+    let all = [
+        found(CeilingKind::Storage, "storage", None, Some(10.0)),
+        found(CeilingKind::PcieNvme, "links", None, Some(20.0)),
+        found(CeilingKind::CpuCopy, "copy", None, Some(100.0)),
+    ];
+    let of = |direct, source| {
+        let mut results = [result(&job("rw=read\nbs=4k"), 1000)];
+        (results[0].read.ios, results[0].read.bytes_per_s) = (1000, 59.0);
+        results[0].direct_actual = direct;
+        let verdict = Verdict::new(Route::HostMemory, source, true, false);
+        results[0].proof = Some(Proof {
+            requested: String::new(),
+            actual: String::new(),
+            verdict,
+            as_requested: true,
+            sentence: String::new(),
+            evidence: Vec::new(),
+        });
+        assign_lowest(&mut results, &all);
+        results[0].read.of_ceiling.clone().unwrap().ceiling
+    };
+    assert_eq!(of(DirectMode::Direct, Source::Storage), "storage");
+    assert_eq!(of(DirectMode::Direct, Source::PageCache), "copy");
+    // The ceiling of a buffered job is buffered, too.
+    assert_eq!(of(DirectMode::Buffered, Source::PageCache), "storage");
 }
 
 #[test]

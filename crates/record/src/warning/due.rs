@@ -36,7 +36,9 @@ impl WarningKind {
 /// Files that reads verify, though this run wrote them anew before.
 fn remade(job: &JobPlan, result: &JobResult) -> Option<WarningKind> {
     let files = job.targets.iter().filter(|one| one.guard == GuardNote::Remake).count() as u64;
-    let of_reads = |found: &VerifyOutcome| found.subject == VerifySubject::Reads;
+    let of_reads = |found: &VerifyOutcome| {
+        matches!(found.subject, VerifySubject::Reads | VerifySubject::ReadsAndWrites)
+    };
     let verifies = result.verify.as_ref().is_some_and(of_reads);
     (files > 0 && verifies).then_some(WarningKind::RemadeBeforeVerification { files })
 }
@@ -113,8 +115,11 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
         kinds.push(WarningKind::NeverStarted { ios, completed, longest_wait_ns, max_ns });
     }
     let feed = job.feed.as_ref().zip(result.feed.as_ref());
-    let overran = feed.and_then(|(plan, found)| found.overran_percent(plan));
-    kinds.extend(overran.map(|percent| WarningKind::ComputeOverran { percent }));
+    let off = feed.and_then(|(plan, found)| found.computed_off_percent(plan));
+    kinds.extend(off.map(|percent| match percent > 0.0 {
+        true => WarningKind::ComputeOverran { percent },
+        false => WarningKind::ComputeFellShort { percent: -percent },
+    }));
     if result.between_ios_ns > 0 {
         let time = float(elapsed_ns) * worked(job, result);
         let share = (float(result.between_ios_ns) / time.max(1.0)).min(1.0);

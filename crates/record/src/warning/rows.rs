@@ -541,6 +541,18 @@ warnings! {
          MLPerf Storage's does, so this part of what it lacks is not the storage's.{}",
         advice(spell, "Repeat the run ", &["on an idle machine", "with a longer <compute_time>"]),
     ),
+    /// Steps of a training feed computed shorter than planned.
+    ComputeFellShort: Mixed, ignore:
+        "The utilisation that was to be reached was reached all the same: storage kept up with \
+         more than was asked." {
+        /// How much shorter, per cent of the planned time.
+        percent: f64 = 27.0,
+    } => format!(
+        "Steps computed {percent:.0} % shorter than planned (compute_time): the kernel was \
+         calibrated while something else was at work. Utilisation counts the time that they took, \
+         so it is that of faster accelerators, which need batches more often.{}",
+        advice(spell, "Repeat the run ", &["on an idle machine", "with a longer <compute_time>"]),
+    ),
     /// More threads than allowed CPUs.
     MoreThreadsThanCpus: Explained, ignore:
         "The CPUs were mostly idle (the column CPUs), so that the threads waited for storage." {
@@ -743,7 +755,8 @@ warnings! {
          change nothing." {
         /// The device.
         device: String = "sda".to_owned(),
-        /// I/Os that the jobs could have in flight.
+        /// I/Os that the jobs could have in flight, on average: none of a feed's reader that is as
+        /// far ahead as it may be.
         #[serde(alias = "asked")]
         requested: u64 = 256,
         /// I/Os in flight at the device on average: its requests in flight times the I/Os in each.

@@ -43,7 +43,7 @@ fn every_kind_has_a_meaning_and_fields_that_are_explained() {
 }
 
 /// Figures and next steps of the examples' texts.
-const FIGURES: [(&str, &[&str]); 39] = [
+const FIGURES: [(&str, &[&str]); 40] = [
     ("page_cache_served_reads", &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]),
     ("direct_but_cached", &["2.00 MiB of the 10.0 GiB", "(tmpfs)", "repeat in a directory"]),
     ("holes", &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]),
@@ -71,6 +71,7 @@ const FIGURES: [(&str, &[&str]); 39] = [
     ("faults_injected", &["short 53, delay 102"]),
     ("work_between_ios", &["3.00 s", "25.0 %"]),
     ("compute_overran", &["70 %"]),
+    ("compute_fell_short", &["27 % shorter"]),
     ("more_threads_than_cpus", &["64 threads shared 8 CPUs", "--threads 8"]),
     ("far_from_gpu", &["node 0 served GPU 3", "node 1", "--numa 1"]),
     ("note", &["skip_bufregister has no effect on path host."]),

@@ -145,10 +145,8 @@ impl Recheck {
 
     fn of_ceilings(&mut self, record: &Record, job: &JobResult) {
         for (direction, side, name) in sides(job) {
-            let (own, whole) = (
-                side.of_ceiling.as_ref(),
-                OfCeiling::lowest(&record.ceilings, &job.name, direction, side),
-            );
+            let (own, whole) =
+                (side.of_ceiling.as_ref(), OfCeiling::lowest(&record.ceilings, job, direction));
             let about = format!("job '{}', {name}s", job.name);
             match (own, whole) {
                 (Some(own), Some(whole)) => {

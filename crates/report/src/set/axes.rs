@@ -245,7 +245,9 @@ pub(super) fn varied(set: &Set) -> Vec<String> {
 pub(super) fn settings(row: &Row<'_>) -> Vec<String> {
     let plan = row.plan;
     let size = || format!("{} per thread", format_bytes(plan.size_bytes));
-    let mut words: Vec<String> = is_part(plan).then(size).into_iter().collect();
+    // A feed's follows from files, samples and readers, which have words of their own.
+    let has_size = is_part(plan) && plan.feed.is_none();
+    let mut words: Vec<String> = has_size.then(size).into_iter().collect();
     words.extend(
         (plan.offset_bytes > 0).then(|| format!("from {}", format_bytes(plan.offset_bytes))),
     );

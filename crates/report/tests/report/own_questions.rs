@@ -86,6 +86,10 @@ fn a_checkpoint_says_how_long_training_stops() {
     let words = "unknown: whether others used the CPUs: too short (a larger part takes longer: \
                  leave out --try, or raise --scale); with that, a save took 12.0 ms";
     assert!(text.contains(words) && !text.contains("training stops for"), "{text}");
+    // Where it is no line below its question, the answer has it.
+    let page = report(vec![unseen], "markdown");
+    let words = "save-stall: how long do checkpoints stop training? unknown: whether others";
+    assert!(page.contains(words), "{page}");
     // The rule of flushes is about the files, not about the staged pages before them.
     let rule = "fsync at the end of each write";
     for (at_end, words) in

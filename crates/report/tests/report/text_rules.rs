@@ -4,9 +4,8 @@ use crate::records;
 
 use gpuio_base::stat::{Histogram, Percentile};
 use gpuio_record::{
-    DirectMode, EndedHow, Expected, FanOutResult, FlushPlan, GpuResult, JobExpected, Record,
-    SegmentBytes, Source, ThinkPlan, TimeSpan, Towards, VerifyOutcome, ViaResult, Warning,
-    WarningKind,
+    EndedHow, Expected, FanOutResult, FlushPlan, GpuResult, JobExpected, Record, SegmentBytes,
+    ThinkPlan, TimeSpan, Towards, VerifyOutcome, ViaResult, Warning, WarningKind,
 };
 use gpuio_report::format::TEXT_WIDTH;
 use gpuio_report::format::text::Show;
@@ -555,18 +554,4 @@ fn a_plan_has_a_limit_of_time_where_each_job_has_one() {
     plan.jobs[0].stop.runtime_ns = None;
     plan.jobs[0].start_delay_ns = 5_000_000_000;
     assert_eq!(gpuio_report::format::plan::limited_ns(&plan), None);
-}
-
-/// The page cache is no drive that is faster than its ceiling.
-#[test]
-fn a_ceiling_of_a_drive_does_not_bound_what_the_page_cache_served() {
-    let mut record = records::ceilings();
-    for job in &mut record.jobs {
-        job.direct_actual = DirectMode::Direct;
-        job.proof = records::host_quick().jobs[0].proof.clone();
-        job.proof.as_mut().unwrap().verdict.source = Source::PageCache;
-    }
-    let text = render_text(&record, 1000);
-    assert!(text.contains("which did not serve them: the percentage says nothing"), "{text}");
-    assert!(!text.contains("Read a value above 100 % as"), "{text}");
 }

@@ -121,8 +121,9 @@ impl LivePage {
                 };
                 let why = match there.iter().any(is_own) {
                     true => {
-                        "exists already, by another library of gpuio in this process: it has what \
-                         goes through that"
+                        "exists already, by another library of gpuio in this process, and has what \
+                         goes through that alone. To see all, start without that library \
+                         (LD_LIBRARY_PATH, LD_PRELOAD)"
                     }
                     false => {
                         "exists already, perhaps from a process with this number in another \

@@ -101,8 +101,13 @@ impl Variables {
     /// A short description, for `-v`.
     pub(crate) fn description(&self, library: &Library) -> String {
         let who = self.value(WHO).map_or("auto".into(), |value| value.to_string_lossy());
+        // Beside the library may be others, which the program must not find.
+        let links = match library.object.parent() == Some(&library.directory) {
+            true => "",
+            false => " (gpuio's cache: links to it, and nothing else)",
+        };
         format!(
-            "{} in LD_PRELOAD, {} first in LD_LIBRARY_PATH, {WHO}={who},",
+            "{} in LD_PRELOAD, {}{links} first in LD_LIBRARY_PATH, {WHO}={who},",
             library.object.display(),
             library.directory.display()
         )

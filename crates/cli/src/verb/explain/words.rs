@@ -89,7 +89,8 @@ fn plain(word: &str) -> String {
     word.trim_matches(['[', ']', '`']).to_lowercase().replace(['_', '-'], " ")
 }
 
-/// A word as it is written, and its meaning. `bounce (host)` is `bounce`, and `group 0` is `group`.
+/// A word as it is written, and its meaning. `bounce (host)` is `bounce`, `group 0` is `group`,
+/// `rewritten, ok` is `rewritten`, and titles end with a colon or a question mark.
 pub(super) fn find(word: &str) -> Option<(String, String)> {
     let of = |wanted: String| {
         lines().find_map(|(words, meaning)| {
@@ -100,7 +101,9 @@ pub(super) fn find(word: &str) -> Option<(String, String)> {
     let bare = bare.trim_end_matches(|end: char| end == ' ' || end.is_ascii_digit());
     // `soft:staged` and `bounce:?` have a part that differs behind the colon.
     let mark = word.split_once(':').map(|(mark, _)| format!("{mark}:"));
-    let own = of(plain(word)).or_else(|| of(plain(bare)));
+    let title = word.trim_end_matches([':', '?']);
+    let first = title.split(", ").next().unwrap_or_default();
+    let own = [word, bare, title, first].into_iter().find_map(|known| of(plain(known)));
     let own = own.or_else(|| of(plain(&mark?)).map(|(_, meaning)| (word.to_owned(), meaning)));
     let mut named: Vec<(String, String)> = names();
     named.retain(|(name, _)| plain(name) == plain(word));
@@ -147,24 +150,32 @@ mod tests {
 
     use super::*;
 
-    /// The heads that the sources give columns: literals behind `.words(`, `.figures(` and, of
-    /// narrow tables, `.short(`.
-    fn heads(folder: &Path, found: &mut BTreeSet<String>) {
+    /// The sources below a folder, without their tests.
+    fn sources(folder: &Path) -> Vec<String> {
+        let mut all = Vec::new();
         for entry in std::fs::read_dir(folder).unwrap().flatten() {
             let path = entry.path();
             if path.is_dir() {
-                heads(&path, found);
+                all.extend(sources(&path));
             } else if path.extension().is_some_and(|end| end == "rs") {
                 let source = std::fs::read_to_string(&path).unwrap();
-                let code = source.split("#[cfg(test)]").next().unwrap_or_default();
-                let parts = code.split(".words(").flat_map(|part| part.split(".figures("));
-                let parts = parts.flat_map(|part| part.split(".short("));
-                let head = |part: &str| {
-                    let (head, _) = part.trim_start().strip_prefix('"')?.split_once('"')?;
-                    Some(head.to_owned()).filter(|head| !head.is_empty())
-                };
-                found.extend(parts.skip(1).filter_map(head));
+                all.extend(source.split("#[cfg(test)]").next().map(str::to_owned));
             }
+        }
+        all
+    }
+
+    /// The heads that the sources give columns: literals behind `.words(`, `.figures(` and, of
+    /// narrow tables, `.short(`.
+    fn heads(folder: &Path, found: &mut BTreeSet<String>) {
+        for code in sources(folder) {
+            let parts = code.split(".words(").flat_map(|part| part.split(".figures("));
+            let parts = parts.flat_map(|part| part.split(".short("));
+            let head = |part: &str| {
+                let (head, _) = part.trim_start().strip_prefix('"')?.split_once('"')?;
+                Some(head.to_owned()).filter(|head| !head.is_empty())
+            };
+            found.extend(parts.skip(1).filter_map(head));
         }
     }
 
@@ -182,6 +193,39 @@ mod tests {
         let all: Vec<String> = files.filter_map(named).collect();
         assert!(all.len() >= 10, "{all:?}");
         all
+    }
+
+    /// The labels of lines and the titles above them, as the sources have them.
+    fn labels(folder: &Path, found: &mut BTreeSet<String>) {
+        let own = ["Item::new(", "of_jobs(record, ", "lines(record, ("];
+        for code in sources(folder) {
+            let titles = code.split("Section::new(").skip(1);
+            let titles = titles.filter_map(|part| part.split_once(',').map(|(_, title)| title));
+            let others = own.iter().flat_map(|call| code.split(call).skip(1));
+            let literal = |part: &str| {
+                let (text, _) = part.trim_start().strip_prefix('"')?.split_once('"')?;
+                let is_word = !text.is_empty() && !text.contains(['{', '\\']);
+                is_word.then(|| text.to_owned())
+            };
+            found.extend(titles.chain(others).filter_map(literal));
+        }
+    }
+
+    #[test]
+    fn every_label_and_title_of_a_result_is_explained() {
+        let mut all = BTreeSet::new();
+        for part in ["cli/src/verb/sweep", "machine/src/check/why", "report/src", "watch/src"] {
+            labels(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(part), &mut all);
+        }
+        assert!(all.len() > 60, "{all:?}");
+        let marks = ["rewritten, ok", "reads ok", "sample ok", "nothing", "other bs", "cut short"];
+        let parts = ["waits for other accelerators", "the rest", "the wait for the first batch"];
+        let texts = ["timed blocks", "the kernel's software twin", "multiprocessor", "too few"];
+        let rules = ["MLPerf rule broken", "legs of an I/O, p50 / p99:", "MLPerf rules kept"];
+        let more = [&marks[..], &parts, &texts, &rules].concat();
+        all.extend(more.into_iter().map(str::to_owned));
+        let unknown: Vec<&String> = all.iter().filter(|word| find(word).is_none()).collect();
+        assert!(unknown.is_empty(), "without a meaning in words.tsv: {unknown:?}");
     }
 
     #[test]

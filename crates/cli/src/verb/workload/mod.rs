@@ -35,6 +35,10 @@ pub(crate) use found::named as model_files;
 
 /// A try writes its data in about so long.
 const TRY_WRITES_SECONDS: f64 = 4.0;
+/// Bytes of its data at most. Loads of blocks end with them, and in less than half a second not
+/// enough is seen of what others do.
+const TRY_WRITES: u64 = 1 << 30;
+const TRY_WRITES_BLOCKS: u64 = 4 << 30;
 /// Bytes of the user's files that a try reads: four times, in two phases that are verified.
 const TRY_READS: u64 = 1 << 30;
 
@@ -174,7 +178,12 @@ fn shorten(spec: &mut Spec, workload: &Workload, runs: &str) -> Result<(), Failu
     };
     let directory = spec.jobs.iter().find_map(|job| job.directory.clone());
     let directory = directory.as_deref().unwrap_or(".");
-    let room = |is_probed| quick::room(&host, directory, (1, 1), (TRY_WRITES_SECONDS, is_probed));
+    let most = match spec.jobs.iter().any(|job| job.is_feed()) {
+        true => TRY_WRITES,
+        false => TRY_WRITES_BLOCKS,
+    };
+    let room =
+        |is_probed| quick::room(&host, directory, (1, 1), (most, TRY_WRITES_SECONDS, is_probed));
     if matches!(found, Gpus::Absent { .. }) && !out.dry_run {
         // It may be refused for that, and is so before the probe writes.
         let mut unprobed = spec.clone();

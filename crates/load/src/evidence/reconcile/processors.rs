@@ -11,8 +11,9 @@ use crate::evidence::processors::CpuTime;
 /// With more idle time than this share, a thread that wakes mostly finds a processor that is free,
 /// which the kernel looks for.
 const IDLE: f64 = 0.25;
-/// Less time of processors is too few ticks: of 100, a share is known to about 5 %.
-const LEAST: Duration = Duration::from_secs(1);
+/// Less time of processors is too few ticks: of 40, a share is known to about 8 %, and one of 10 %
+/// is reported.
+const LEAST: Duration = Duration::from_millis(400);
 
 /// Why it is unknown whether others worked there; `None` where it is known.
 pub(crate) fn unknown(counted: &Counted) -> Option<String> {

@@ -296,7 +296,8 @@ pub(super) fn depth(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind
     if whole_time / 1e9 < group.counted.seconds * 0.9 || !group.moving().all(plain) {
         return Vec::new();
     }
-    let requested: u64 = group.moving().map(|(job, _)| at_once(job)).sum();
+    let requested: f64 = group.moving().map(wanted).sum();
+    let requested = whole(requested.round());
     let queue = group.counted.block(&device.device).and_then(|block| block.queue);
     match queue.map(|queue| queue * ios_per_request(group, device)) {
         Some(observed) if requested > 1 && observed < float(requested) * QUEUE_SHARE => {
@@ -324,6 +325,15 @@ fn ios_per_request(group: &GroupContext<'_>, device: &StorageReading) -> f64 {
 fn plain((job, result): (&JobPlan, &JobResult)) -> bool {
     let at_once = job.latest_first_io_ns() == 0 && job.inject.is_none();
     at_once && job.is_unhindered() && !result.passes_page_cache(job)
+}
+
+/// I/Os that a job can have at storage at once, on average: readers of a feed that are as far ahead
+/// as they may be want none.
+fn wanted((job, result): (&JobPlan, &JobResult)) -> f64 {
+    let readers_ns = float(result.last_done_ns) * f64::from(job.threads);
+    let rested_ns = result.feed.as_ref().map_or(0, |feed| feed.rested_ns);
+    let rested = (float(rested_ns) / readers_ns.max(1.0)).min(1.0);
+    float(at_once(job)) * (1.0 - rested)
 }
 
 /// I/Os that a job can have at storage at once.

@@ -125,7 +125,7 @@ fn others_on_the_same_processors() {
     assert_eq!(found_of(20, [6, 11, 0, 0]), [], "there is room for both");
     assert_eq!(found_of(20, [0, 1, 0, 0]), [], "the rest is interrupts");
     assert_eq!(found_of(20, [0, 0, 0, 2]).len(), 1, "a hypervisor is others, too");
-    let short = CpuTime { all: Duration::from_millis(990), programs: s(1), ..CpuTime::default() };
+    let short = CpuTime { all: Duration::from_millis(390), programs: s(1), ..CpuTime::default() };
     let short = Counted { cpu: Some(short), ..NO_DEVICES };
     assert_eq!(found(&job, &result, &short), [], "too few ticks");
 }
@@ -137,10 +137,10 @@ fn others_on_the_processors_are_unknown_in_a_short_run() {
         let cpu = Some(CpuTime { all: Duration::from_millis(all), ..CpuTime::default() });
         super::others_cpu_unknown(&Counted { cpu, ..NO_DEVICES })
     };
-    assert_eq!(of(1000), None);
+    assert_eq!(of(400), None);
     let short = "whether others used the CPUs (other_cpu_time): the run was too short, less than \
-                 1.00 s of the CPUs' time";
-    assert_eq!(of(990).as_deref(), Some(short));
+                 400 ms of the CPUs' time";
+    assert_eq!(of(390).as_deref(), Some(short));
     let unread = super::others_cpu_unknown(&NO_DEVICES).unwrap();
     assert!(unread.ends_with("no time of the CPUs was counted in it"), "{unread}");
 }
@@ -319,6 +319,34 @@ fn a_queue_that_does_not_reach_the_device() {
         assert_eq!(queue(&format!("{deep}\n{held}"), 9.5), [], "{held} held it back");
     }
     assert_eq!(queue(&format!("{deep}\ndirect=0\nsize=32g"), 9.5), [], "the kernel's affair");
+}
+
+/// A reader that is as far ahead as it may be wants no I/O: the accelerators hold it back.
+#[test]
+fn readers_that_rest_are_no_queue_that_lacks() {
+    let lines = "files=100\nsample_size=4k\nbatch_samples=10\ncompute=sleep\ncompute_time=10ms\n\
+                 engine=io_uring\ndepth=32\nreaders=4";
+    let (job, mut result) = read(lines, 4096, 100_000);
+    result.cache.storage = vec![disk("nvme0n1", 100_000, 100_000 * 4096)];
+    let mut with = |rested_ns: u64| {
+        let feed = serde_json::json!({
+            "span_ns": 1, "samples": 1, "samples_per_s": 1.0, "steps": 1, "complete": true,
+            "stall_ns": 0, "first_batch_ns": 0, "epochs": [], "rules": [], "accelerators": [],
+            "rested_ns": rested_ns,
+        });
+        result.feed = Some(serde_json::from_value(feed).unwrap());
+        let device = Block { queue: Some(9.5), ..block("nvme0n1", 0) };
+        let counted = Counted { seconds: 10.0, block: vec![device], ..NO_DEVICES };
+        let all = found(&job, &result, &counted).into_iter().filter_map(|kind| match kind {
+            WarningKind::DepthNotReached { requested, .. } => Some(requested),
+            _ => None,
+        });
+        all.collect::<Vec<_>>()
+    };
+    // Four readers had 40 s.
+    assert_eq!(with(0), [128]);
+    assert_eq!(with(20_000_000_000), [64]);
+    assert!(with(38_000_000_000).is_empty());
 }
 
 /// I/Os that wait at a limit of the control group are at no device, and no counter shows them.

@@ -81,6 +81,8 @@ struct QueueState {
     readers: Vec<ReaderState>,
     /// From the first I/O of a batch to its last byte, without work of gpuio's own between them.
     batch_read: Histogram,
+    /// Time in which readers were as far ahead as they may be, of those that are over.
+    rested_ns: Nanos,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -146,6 +148,7 @@ impl Feed {
             state: Mutex::new(QueueState {
                 readers: vec![ReaderState::default(); plan.readers as usize],
                 batch_read: Histogram::default(),
+                rested_ns: 0,
             }),
             changed: Condvar::new(),
         };

@@ -65,6 +65,7 @@ pub(in crate::run) fn result(
         first_batch_ns: seen.iter().map(|one| one.first_batch_ns).max().unwrap_or(0),
         wait: wait.summary(),
         batch_read: batch_read.summary(),
+        rested_ns: feed.queues.iter().map(|queue| hold(&queue.state).rested_ns).sum(),
         rules: rules::all(&ruled, &epochs),
         tier,
         epochs,

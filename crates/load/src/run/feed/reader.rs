@@ -72,6 +72,9 @@ pub(in crate::run) struct FeedReader<'a> {
     readings: u64,
     /// The step that it may not begin yet.
     waits_for: u64,
+    /// Since when it has been as far ahead as it may be, and for how long it was so before.
+    rests_from: Option<Nanos>,
+    rested_ns: Nanos,
     /// Bytes that came from the tier, and from files.
     moved: (u64, u64),
 }
@@ -93,6 +96,8 @@ impl<'a> FeedReader<'a> {
             units: Vec::with_capacity(depth + 1),
             readings: 0,
             waits_for: 0,
+            rests_from: None,
+            rested_ns: 0,
             moved: (0, 0),
         }
     }
@@ -108,7 +113,19 @@ impl<'a> FeedReader<'a> {
 
     /// The next step, where the worker has worked between I/Os for so long.
     pub(in crate::run) fn next(&mut self, now: Nanos, worked_ns: Nanos) -> Step {
-        let now = now.saturating_sub(worked_ns);
+        let step = self.step(now.saturating_sub(worked_ns));
+        match (step, self.rests_from) {
+            (Step::Wait, _) => _ = self.rests_from.get_or_insert(now),
+            (_, Some(from)) => {
+                self.rested_ns += now.saturating_sub(from);
+                self.rests_from = None;
+            }
+            (_, None) => {}
+        }
+        step
+    }
+
+    fn step(&mut self, now: Nanos) -> Step {
         loop {
             if self.feed.has_ended() {
                 return Step::End;
@@ -244,7 +261,10 @@ impl Drop for FeedReader<'_> {
             tier.add(self.moved.0, self.moved.1);
         }
         let queue = self.feed.queue(self.accelerator);
-        hold(&queue.state).readers[self.number as usize].left = true;
+        let mut state = hold(&queue.state);
+        state.readers[self.number as usize].left = true;
+        state.rested_ns += self.rested_ns;
+        drop(state);
         queue.changed.notify_all();
     }
 }

@@ -380,9 +380,9 @@ fn notes_are_passed_on() {
     assert_eq!(warned(&job, &result(&job, 100_000)), [warning]);
 }
 
-/// Not below five per cent, and of a feed that computes alone.
+/// Not below five per cent longer or ten shorter, and of a feed that computes alone.
 #[test]
-fn a_computation_that_takes_longer_than_planned() {
+fn a_computation_that_takes_longer_or_shorter_than_planned() {
     let job = job("path=host\nfiles=100\nsample_size=100000\nbatch_samples=10\ncompute=sleep\n\
                    compute_time=10ms\n");
     let seen = |compute_ns: u64| {
@@ -395,8 +395,15 @@ fn a_computation_that_takes_longer_than_planned() {
         let mut result = result(&job, 100_000);
         result.feed = Some(serde_json::from_value(feed).unwrap());
         let all = warned(&job, &result).into_iter();
-        all.filter(|kind| matches!(kind, WarningKind::ComputeOverran { .. })).collect::<Vec<_>>()
+        all.filter_map(|kind| match kind {
+            WarningKind::ComputeOverran { percent } => Some(percent.round()),
+            WarningKind::ComputeFellShort { percent } => Some(-percent.round()),
+            _ => None,
+        })
+        .collect::<Vec<_>>()
     };
-    assert_eq!(seen(10_400_000), []);
-    assert_eq!(seen(17_000_000), [WarningKind::ComputeOverran { percent: 70.0 }]);
+    assert!(seen(10_400_000).is_empty());
+    assert_eq!(seen(17_000_000), [70.0]);
+    assert!(seen(9_100_000).is_empty());
+    assert_eq!(seen(7_300_000), [-27.0]);
 }

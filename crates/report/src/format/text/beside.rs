@@ -31,7 +31,7 @@ pub(super) fn section(record: &Record) -> Section {
 }
 
 /// Says of a computation of the software GPU that nothing is computed.
-pub(super) const SOFTWARE_CLOCK: &str =
+const SOFTWARE_CLOCK: &str =
     " (by the clock of the software GPU, which a busy host does not slow: nothing was computed)";
 
 fn computation(plan: &JobPlan, requested: &ComputationPlan, gpu: &GpuComputation) -> String {

@@ -1,9 +1,7 @@
 //! The measured ceilings, and why some are missing.
 
 use gpuio_base::document::{Cell, Columns, Item, Layout, List, Section, grouped};
-use gpuio_record::{
-    Ceiling, CeilingSource, DirectMode, JobPlan, JobResult, OfCeiling, Record, Source,
-};
+use gpuio_record::{Ceiling, CeilingSource, JobPlan, JobResult, OfCeiling, Record};
 
 use super::SOFTWARE_GPU;
 use crate::ceilings::source;
@@ -62,28 +60,13 @@ fn restored(record: &Record) -> impl Iterator<Item = Item> {
 }
 
 /// Why results can exceed their ceilings.
-fn above(record: &Record) -> Vec<Item> {
+fn above(record: &Record) -> Option<Item> {
     let over = |of: &OfCeiling| of.percent > 100.0;
     let above = |(plan, job): &(&JobPlan, &JobResult)| {
         plan.directions().iter().any(|side| side.of(job).of_ceiling.as_ref().is_some_and(over))
     };
-    let cached = |(_, job): &(&JobPlan, &JobResult)| {
-        let source = job.proof.as_ref().map(|proof| proof.verdict.source);
-        job.direct_actual == DirectMode::Direct && source == Some(Source::PageCache)
-    };
-    let (cached, others): (Vec<_>, Vec<_>) = jobs(record).filter(above).partition(cached);
-    let cached: Vec<&str> = cached.iter().map(|(plan, _)| plan.name.as_str()).collect();
-    let mut items = Vec::new();
-    if !cached.is_empty() {
-        let text = format!(
-            "{}: read from the page cache, in spite of O_DIRECT. The ceiling is that of the drive, \
-             which did not serve them: the percentage says nothing.",
-            cached.join(", ")
-        );
-        items.push(Item::new("above 100 %", text));
-    }
-    if others.is_empty() {
-        return items;
+    if !jobs(record).any(|job| above(&job)) {
+        return None;
     }
     let shared = record.ceilings.iter().any(|ceiling| {
         matches!(ceiling.plan.source, CeilingSource::Result { .. }) && ceiling.why.is_none()
@@ -93,6 +76,5 @@ fn above(record: &Record) -> Vec<Item> {
         "the ceiling was measured at another time, {other}: caches, clock rates and other load \
          may have differed. Read a value above 100 % as: at the ceiling."
     );
-    items.push(Item::new("above 100 %", text));
-    items
+    Some(Item::new("above 100 %", text))
 }

@@ -96,9 +96,14 @@ pub(super) fn answers(record: &Record) -> [Section; 3] {
     })
 }
 
-/// The same as a sentence each.
+/// The same as a sentence each; an answer that is unknown has no words of its question.
 pub(in crate::format) fn in_words(record: &Record) -> Vec<String> {
-    answers_of(record).into_iter().map(|(name, _, answer)| format!("{name}: {answer}")).collect()
+    let sentence = |(name, part, answer): (&str, Part, String)| match answer.starts_with("unknown")
+    {
+        true => format!("{name}: {} {answer}", part.question()),
+        false => format!("{name}: {answer}"),
+    };
+    answers_of(record).into_iter().map(sentence).collect()
 }
 
 /// Bytes of all ranks together.

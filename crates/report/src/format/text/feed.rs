@@ -2,15 +2,14 @@
 
 use gpuio_base::document::{Cell, Columns, Look, Section, grouped};
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_base::units::per_second;
+use gpuio_base::units::{per_second, whole};
 use gpuio_record::{
     AcceleratorResult, AcceleratorSearch, AcceleratorTry, EpochResult, FeedCompute, FeedPlan,
     FeedResult, JobPlan, JobResult, Record, ServiceLevel, Source,
 };
 
-use super::beside::SOFTWARE_CLOCK;
 use super::of_jobs;
-use crate::fast_enough::{Beside, FastEnough, judge, overran, parts_of, seen};
+use crate::fast_enough::{Beside, FastEnough, computed_off, judge, parts_of, seen};
 use crate::number::{NONE, bytes, count, float, iops, many, throughput, time};
 use crate::others::{self, Others};
 use crate::workload::jobs;
@@ -269,7 +268,7 @@ pub(crate) fn section(record: &Record) -> Section {
 /// Lines per job of a key-value cache: its contexts, their times and its tier.
 pub(crate) fn key_values(record: &Record) -> Section {
     lines(record, ("key-value cache:", true), |(_, of, found, job)| {
-        let mut lines = vec![contexts(of, found), users(of)];
+        let mut lines = vec![contexts(of, found), users(of, found, job)];
         lines.extend(service_level(of, found, job));
         lines.extend(tier(of, found));
         lines.extend(rounds(of, found, job));
@@ -316,9 +315,9 @@ fn answer(
         FastEnough::No(Some(bound)) => format!("no: {reached}; {bound}"),
         FastEnough::Unknown(why) => format!("unknown: {why}"),
     };
-    let (overran, least) = (overran(plan, found), plan.least_utilisation_percent);
+    let (off, least) = (computed_off(plan, found), plan.least_utilisation_percent);
     let others = beside.others.as_ref().map(Others::words);
-    let beside = [others.as_ref(), overran.as_ref()].into_iter().flatten();
+    let beside = [others.as_ref(), off.as_ref()].into_iter().flatten();
     let beside = beside.filter(|words| !verdict.contains(words.as_str()));
     let beside = beside.fold(String::new(), |all, words| all + "; " + words);
     let reached = if verdict.contains(&reached) { String::new() } else { format!(", {reached}") };
@@ -370,11 +369,23 @@ fn contexts(plan: &FeedPlan, found: &FeedResult) -> String {
     )
 }
 
-/// Users of the contexts.
-fn users(plan: &FeedPlan) -> String {
+/// Users of the contexts, and how little of what was read again and again differs.
+fn users(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> String {
     let all = many(plan.full_files, "user");
     let order = plan.order.key();
-    format!("scale {}: {} of {all}, in order {order}", plan.scale, count(plan.files))
+    // Reads are of whole blocks of the file system; a round that was cut short has fewer.
+    let planned = whole(plan.moved_bytes() * float(plan.samples()));
+    let rounds = found.epochs.iter().map(|epoch| epoch.read_bytes);
+    let (read, differs) = (job.read.bytes, rounds.fold(planned, u64::max));
+    let again = match !plan.writes && read / 2 > differs {
+        true => format!(
+            "; of the {} that were read at most {} differ: a cache of that size serves the rest",
+            bytes(read),
+            bytes(differs)
+        ),
+        false => String::new(),
+    };
+    format!("scale {}: {} of {all}, in order {order}{again}", plan.scale, count(plan.files))
 }
 
 fn data_set(plan: &FeedPlan) -> String {
@@ -431,7 +442,12 @@ fn computation(job: &JobPlan, plan: &FeedPlan, found: &FeedResult) -> String {
                 "{steps}; compute={}{on} for {} (alone {alone}, during the feed {during}){}",
                 plan.compute.key(),
                 time(plan.compute_ns),
-                if job.gpus.iter().any(|gpu| gpu.software) { SOFTWARE_CLOCK } else { "" }
+                match job.gpus.iter().any(|gpu| gpu.software) {
+                    true =>
+                        "; the software GPU computes nothing and waits so long, by the clock \
+                             of the host, which a busy one makes longer",
+                    false => "",
+                }
             )
         }
     }
@@ -446,7 +462,10 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult) -> String {
     let parts = parts_of(plan, found.time());
     let first = match plan.writes {
         true => String::new(),
-        false => format!("; the first batch came after {}", time(found.first_batch_ns)),
+        false => {
+            let of = if plan.accelerators > 1 { ", to the last of the accelerators" } else { "" };
+            format!("; the first batch came after {}{of}", time(found.first_batch_ns))
+        }
     };
     format!(
         "of the accelerators' time {parts}; stalled for {stalled}, a step for {}{first}; a batch \
@@ -674,6 +693,7 @@ mod tests {
                 first_batch_ns: 0,
                 wait: None,
                 batch_read: None,
+                rested_ns: 0,
                 accelerators: vec![one],
                 epochs: vec![epoch],
                 rules: Vec::new(),

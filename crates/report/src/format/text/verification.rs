@@ -82,6 +82,7 @@ fn subject(outcome: &VerifyOutcome) -> &'static str {
         // Old records do not tell these apart.
         VerifySubject::Unspecified => "",
         VerifySubject::Reads => "reads, ",
+        VerifySubject::ReadsAndWrites => "reads, and writes read back, ",
         VerifySubject::TimedReads => "timed reads (writes were not read back), ",
         VerifySubject::TimedWrites => "timed writes, read back, ",
         VerifySubject::Rewritten => {
