@@ -21,14 +21,19 @@ pub(crate) struct Progress {
     bar: ProgressBar,
     terminal: bool,
     silent: bool,
+    /// Whether only lines about the run itself are printed.
+    still: bool,
     last_line: Mutex<Instant>,
     jobs: Mutex<String>,
 }
 
 impl Progress {
-    pub(crate) fn new(quiet: bool) -> Progress {
+    /// `when` is a value of `--eta`.
+    pub(crate) fn new(quiet: bool, when: Option<&str>) -> Progress {
         let terminal = std::io::stderr().is_terminal() && !crate::terminal::is_dumb();
-        let target = if terminal && !quiet {
+        let terminal = terminal && when != Some("newline");
+        let still = quiet || when == Some("never");
+        let target = if terminal && !still {
             ProgressDrawTarget::stderr_with_hz(10)
         } else {
             ProgressDrawTarget::hidden()
@@ -45,6 +50,7 @@ impl Progress {
             bar,
             terminal,
             silent: quiet,
+            still,
             last_line: Mutex::new(Instant::now()),
             jobs: Mutex::new(String::new()),
         }
@@ -82,7 +88,7 @@ impl Progress {
     }
 
     fn show(&self, share: f64, message: String) {
-        if self.silent {
+        if self.still {
             return;
         }
         if self.terminal {
