@@ -8,12 +8,19 @@ use super::requested::gds_of;
 use super::{Known, machine_of, say, words};
 use crate::foreign::Direction;
 use crate::post::command::one_at_a_time;
-use crate::post::seen::{CuFile, Disk, Module, Sight, moved, moving};
+use crate::post::seen::{CuFile, Disk, Module, Sight, Traffic, moved, moving};
 use crate::post::{About, Got, Post, Run, Seen, Statement};
 
 /// By how much tools that count at different places and in different seconds differ: within it they
 /// agree. NVIDIA's guide has up to 3 % between gdsio and iostat.
 const AGREE: f64 = 0.10;
+
+/// The same for the traffic of two GPUs in one second, and the least of it that is a load's.
+const RELAYED: f64 = 0.02;
+const RELAYED_LEAST: f64 = 100e6;
+
+/// The same for queues: older kernels count requests that are still under way.
+const LITTLE: f64 = 0.25;
 
 /// The same for sums within one report: its lines are of one moment.
 const SUMS: f64 = 0.01;
@@ -41,6 +48,7 @@ pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
             match &seen.sight {
                 Sight::Disks(disks) => {
                     all.extend(disks_of(post, known, run, seen, disks));
+                    all.extend(disks.iter().filter_map(|disk| little(post, seen, disk)));
                     if run.got.is_none() {
                         all.extend(above(post, seen, disks));
                     }
@@ -66,6 +74,7 @@ pub(super) fn hold(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
                                 this run: `iostat -xy 5` beside it does.";
                     all.push(say(post, About::Next, &[seen.line], text.to_owned()));
                 }
+                Sight::Gpus(gpus) if run.got.is_none() => all.extend(relayed(post, seen, gpus)),
                 Sight::Gpus(_) => {}
             }
         }
@@ -344,6 +353,46 @@ fn queue(post: &Post, run: &Run, got: &Got, seen: &Seen, moving: &[&Disk]) -> Op
     Some(say(post, About::Limit, &[got.line, seen.line], text))
 }
 
+/// Bytes that one GPU passes on to another, where no result says at what rate they come.
+fn relayed(post: &Post, seen: &Seen, gpus: &[Traffic]) -> Option<Statement> {
+    let passes = |from: &Traffic, to: &Traffic| {
+        let equal = (from.sent / to.received - 1.0).abs() <= RELAYED;
+        let comes_in = from.received >= from.sent * (1.0 - AGREE);
+        let ends = to.sent < to.received / 2.0;
+        from.gpu != to.gpu && to.received >= RELAYED_LEAST && equal && comes_in && ends
+    };
+    let pairs = gpus.iter().flat_map(|from| gpus.iter().map(move |to| (from, to)));
+    let pairs: Vec<_> = pairs.filter(|(from, to)| passes(from, to)).collect();
+    let [(from, to)] = pairs.as_slice() else { return None };
+    let text = format!(
+        "GPU {} sends {}, GPU {} receives {} ({} apart), and as much comes into GPU {}: the bytes \
+         go through its memory.",
+        from.gpu,
+        words::rate(from.sent),
+        to.gpu,
+        words::rate(to.received),
+        words::apart(from.sent, to.received),
+        from.gpu
+    );
+    Some(say(post, About::Path, &[seen.line], text))
+}
+
+/// Requests in flight that are not those which the rates and times of requests say (Little's law).
+fn little(post: &Post, seen: &Seen, disk: &Disk) -> Option<Statement> {
+    let (queue, waiting) = (disk.queue?, disk.waiting?);
+    // Half a digit of the queue itself, too.
+    let off = waiting.max(queue) * LITTLE + disk.waiting_off + 0.005;
+    ((queue - waiting).abs() > off).then(|| {
+        let text = format!(
+            "iostat's {}: requests a second x their times (r_await, w_await) are {waiting:.2} in \
+             flight, its queue (aqu-sz) is {queue:.2}. Both are of one count, so a figure was \
+             changed or is of another report.",
+            disk.name
+        );
+        say(post, About::Contradiction, &[seen.line], text)
+    })
+}
+
 fn busy(post: &Post, seen: &Seen, moving: &[&Disk]) -> Option<Statement> {
     let full = moving.iter().filter(|disk| disk.busy.is_some_and(|busy| busy >= 95.0));
     let names: Vec<String> = full.map(|disk| disk.name.clone()).collect();
@@ -446,6 +495,35 @@ mod tests {
     }
 
     const DRIVE: &str = "h> mount\n/dev/nvme0n1 on /d type xfs (rw)\n";
+
+    #[test]
+    fn traffic_that_a_gpu_passes_on_is_named_without_a_result() {
+        let dmon = |out: u64| {
+            said(&format!(
+                "dcgmi dmon -e 1009,1010 -d 1000\n# Entity PCITX PCIRX\n      Id\n    GPU 0 {out} \
+                 5237742827\n    GPU 1 435418 637272\n    GPU 12 528378278 4721644934\n"
+            ))
+        };
+        let all = dmon(4_712_070_210);
+        let words = "(0.2 % apart), and as much comes into GPU 0: the bytes go through its memory.";
+        assert!(all.len() == 1 && all[0].words.ends_with(words), "{all:?}");
+        assert_eq!(dmon(435_418), []);
+    }
+
+    #[test]
+    fn a_queue_that_is_not_rate_times_time_is_named() {
+        let iostat = |queue: &str| {
+            let text = format!(
+                "iostat -x 5\nDevice r/s rkB/s r_await rareq-sz w/s wkB/s w_await wareq-sz aqu-sz \
+                 %util\nsdb 98170.00 392680.00 0.32 4.00 0.00 0.00 0.00 0.00 {queue} 100.00\n"
+            );
+            let all = said(&text);
+            all.into_iter().filter(|one| one.about == About::Contradiction).collect::<Vec<_>>()
+        };
+        assert_eq!(iostat("31.35"), []);
+        let wrong = iostat("3.14");
+        assert!(wrong.len() == 1 && wrong[0].words.contains("31.41 in flight"), "{wrong:?}");
+    }
 
     /// A drive beside others that hold parts of a file says nothing against the file's rate.
     #[test]

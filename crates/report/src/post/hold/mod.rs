@@ -1,5 +1,6 @@
 //! Holds the parts of texts against each other: statements, each with its lines.
 
+mod across;
 mod beside;
 mod changes;
 mod claims;
@@ -105,6 +106,12 @@ pub fn hold(posts: &[Post], known: &[Known<'_>]) -> Vec<Statement> {
                 Some(old) => old.lines.extend(one.lines),
                 None => all.push(one),
             }
+        }
+    }
+    for one in across::hold(posts, known) {
+        let same = |old: &Statement| old.file == one.file && old.words == one.words;
+        if !all.iter().any(same) {
+            all.push(one);
         }
     }
     all.sort_by_key(|one| one.about);
