@@ -4,8 +4,6 @@ use gpuio_base::catalog::Inject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::result::is_zero;
-
 /// Faults that were made on purpose, by the words of `inject`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InjectedFaults {
@@ -20,7 +18,7 @@ pub struct InjectedFaults {
     /// I/Os that came back late.
     pub delay: u64,
     /// I/Os that were requested in the stall; 0 in records of versions that did not count them.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     pub stall: u64,
 }
 

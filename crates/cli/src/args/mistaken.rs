@@ -169,6 +169,7 @@ const OTHER_NAMES: &[(&[&str], &str, &str)] = &[
     (&["--parse-only", "--showcmd", "--dryrun"], "dry-run", ""),
     (&["--eta-newline", "--eta-interval"], "eta", "newline"),
     (&["--nolive"], "eta", "never"),
+    (&["--eta", "--eta-newline", "--eta-interval", "--nolive"], "quiet", ""),
     (&["--bandwidth-log"], "write_bw_log", "NAME"),
     (&["--read"], "rw", "read"),
     (&["--write"], "rw", "write"),
@@ -220,7 +221,7 @@ const OTHER_VERBS: &[(&[&str], &str)] = &[
     (&["info", "topology"], "`gpuio topo` shows devices and how they are connected"),
 ];
 
-/// What the word that is no verb may mean; a file's name means the verb that takes such a file.
+/// The command that a word which is no verb may mean; a file's name means the verb that takes it.
 fn no_verb(words: &[OsString], word: &str) -> Option<String> {
     let path = Path::new(word);
     let ending = path.extension().and_then(|it| it.to_str()).unwrap_or_default();

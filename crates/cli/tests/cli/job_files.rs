@@ -302,7 +302,7 @@ fn fios_logs_have_its_numbers_and_are_named() {
     let ran = bench(dir.path(), "two.fio").exits(0);
     let said = [
         "Logs as of fio: a_bw.1.log, b_lat.3.log\n",
-        "a line is a mean of 200ms, in fio without log_avg_msec each I/O",
+        "a line is a mean of 200 ms, in fio without log_avg_msec each I/O",
         "a log is of all threads of a job, in fio of each",
         "slat and clat",
     ];
