@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gpuio_base::units::format_duration_ns;
+use gpuio_base::units::{float, human_ns};
 
 use gpuio_record::{Plan, Record};
 use gpuio_report::format::fio_log::{Log, render};
@@ -67,7 +67,7 @@ fn other_than_fio(plan: &Plan) -> String {
     let latencies = logs().any(|(_, logs)| logs.lat.is_some());
     let means = logs().any(|(_, logs)| logs.line_ns.is_none());
     let threads = logs().any(|(job, _)| job.threads > 1);
-    let time = format_duration_ns(plan.interval_ns);
+    let time = human_ns(float(plan.interval_ns));
     let parts = [
         (means, format!("a line is a mean of {time}, in fio without log_avg_msec each I/O")),
         (threads, "a log is of all threads of a job, in fio of each".to_owned()),

@@ -104,7 +104,9 @@ pub(crate) fn of_file<'n>(
         None => gpuio_base::document::by_extension(ending).map(|format| format.name),
     };
     match (requested, said) {
-        (Some(format), Some(name)) if format != name && name != "text" => {
+        (Some(format), Some(name))
+            if format != name && name != "text" && !format.ends_with(&format!("-{name}")) =>
+        {
             Err(Failure::Usage(format!(
                 "--format {format} -o {}: the file's name says {name}; give it another ending, or \
                  leave --format out",

@@ -139,6 +139,21 @@ pub(crate) fn read_jobs_at(path: &Path, place: &Place) -> Result<Spec, Failure> 
     })
 }
 
+/// The jobs of these names, as of fio's `--section`; all where there is none.
+pub(crate) fn only(mut spec: Spec, sections: &[String]) -> Result<Spec, Failure> {
+    let named = |job: &JobSpec| sections.contains(&job.name);
+    let there: Vec<&str> = spec.jobs.iter().map(|job| job.name.as_str()).collect();
+    if let Some(absent) = sections.iter().find(|name| !there.contains(&name.as_str())) {
+        let known = unique(there.iter().map(|name| format!("'{name}'")));
+        return Err(Failure::Usage(format!(
+            "--section {absent}: the job file has no job of this name; it has {}",
+            known.join(", ")
+        )));
+    }
+    spec.jobs.retain(|job| sections.is_empty() || named(job));
+    Ok(spec)
+}
+
 /// The text of a file that a job file includes: as in fio, one of the current directory, or else of
 /// the job file's own.
 fn included(of: &Path, name: &str, place: &Place) -> Result<Vec<u8>, String> {

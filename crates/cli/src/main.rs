@@ -104,8 +104,11 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         return run_emulated(face, words.get(2..).unwrap_or_default());
     }
     let (command, parser) = (args::command(), args::parser());
-    let words = &args::two_dashes(words);
-    let words = settings::added(words, &parser)?;
+    let (words, note) = args::spoken(&args::two_dashes(words))?;
+    if let Some(note) = note {
+        message!("note: {note}");
+    }
+    let words = settings::added(&words, &parser)?;
     let parsed = parser.try_get_matches_from(&words).and_then(|it| Cli::from_arg_matches(&it));
     let cli = match parsed {
         Ok(cli) => cli,

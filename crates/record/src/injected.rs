@@ -1,5 +1,6 @@
 //! Faults that `inject` makes.
 
+use gpuio_base::catalog::Inject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,9 @@ pub struct InjectedFaults {
     pub short: u64,
     /// I/Os that came back late.
     pub delay: u64,
+    /// I/Os that were requested in the stall; 0 in records of versions that did not count them.
+    #[serde(default)]
+    pub stall: u64,
 }
 
 impl InjectedFaults {
@@ -24,12 +28,28 @@ impl InjectedFaults {
         *self == Self::default()
     }
 
+    fn counts(&self) -> [(&'static str, u64); 6] {
+        let Self { eio, enospc, lost, short, delay, stall } = *self;
+        [
+            ("eio", eio),
+            ("enospc", enospc),
+            ("lost", lost),
+            ("short", short),
+            ("delay", delay),
+            ("stall", stall),
+        ]
+    }
+
     /// Each kind that was made, with its count: `short 53, delay 102`; empty where none was.
     pub fn words(&self) -> String {
-        let Self { eio, enospc, lost, short, delay } = *self;
-        let all =
-            [("eio", eio), ("enospc", enospc), ("lost", lost), ("short", short), ("delay", delay)];
-        let made = all.iter().filter(|(_, count)| *count > 0);
+        let made = self.counts().into_iter().filter(|(_, count)| *count > 0);
         made.map(|(kind, count)| format!("{kind} {count}")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The kinds that `inject` asks for and of which none was made.
+    pub fn missing(&self, inject: &str) -> Vec<String> {
+        let asked = inject.parse::<Inject>().map(|it| it.kinds()).unwrap_or_default();
+        let none = self.counts().into_iter().filter(|(kind, n)| *n == 0 && asked.contains(kind));
+        none.map(|(kind, _)| kind.to_owned()).collect()
     }
 }

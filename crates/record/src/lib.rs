@@ -72,10 +72,10 @@ pub use replay::{
     RecordedCalls, RecordedLatency, ReplayOrder, ReplayPace, ReplayPlan, ReplayResult,
 };
 pub use result::{
-    ActualEngine, CacheReading, ContentDigest, DrawnSizes, EndedHow, FanOutResult, FileLegCounters,
-    FlushResult, GpuResult, InitiatedResult, IoFailure, JobResult, LibraryBytes, LibraryResult,
-    NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall, StorageReading, Tool,
-    ViaResult, WorkerResult,
+    ActualEngine, CacheReading, ContentDigest, DrawnSizes, EndedHow, FAILURES_MOST, FanOutResult,
+    FileLegCounters, FlushResult, GpuResult, InitiatedResult, IoFailure, JobResult, LibraryBytes,
+    LibraryResult, NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall,
+    StorageReading, Tool, ViaResult, WorkerResult,
 };
 pub use run_of::RunOf;
 pub use steady::{Steady, SteadyFigure, SteadyPlan};

@@ -194,6 +194,10 @@ pub struct SetupTimes {
     pub close_ns: u64,
 }
 
+/// A thread gives up after this many failed I/Os: storage that answers with errors would otherwise
+/// be asked millions of times.
+pub const FAILURES_MOST: u64 = 1000;
+
 pub(crate) fn is_zero(time: &u64) -> bool {
     *time == 0
 }

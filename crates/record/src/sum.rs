@@ -25,6 +25,7 @@ impl AddAssign for InjectedFaults {
         self.lost += other.lost;
         self.short += other.short;
         self.delay += other.delay;
+        self.stall += other.stall;
     }
 }
 

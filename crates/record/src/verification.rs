@@ -126,6 +126,7 @@ pub struct VerifyMismatch {
     /// reached by way of another GPU (path `fan-out`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<u32>,
-    /// Where in the file (of the same job) the found word belongs, when it belongs anywhere.
+    /// Where in the file (of the same job) the found word belongs, when it belongs anywhere; where
+    /// an intact header of fio's says so, the offset of the block that stands here.
     pub found_belongs_at: Option<String>,
 }

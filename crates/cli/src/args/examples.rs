@@ -8,7 +8,9 @@ pub(super) const BENCH: &str = "Examples:
   gpuio bench job.fio                                # fio's job files and gdsio's config files
   gpuio bench --rw=randread --bs=4k --iodepth=32 --numjobs=4 --direct=1 --size=1G   # fio's words
   gpuio bench job.ini --dry-run                      # every setting that would be used
-Each key of job files is a flag too: --KEY=VALUE (docs/job-file.md).";
+Each key of job files is a flag too: --KEY=VALUE (docs/job-file.md).
+Exit codes: 0 fine, 1 an I/O or verification error or a run that Ctrl-C or another signal ended
+(results until then are printed and saved), 2 wrong usage, 3 not available on this machine.";
 
 pub(super) const CHECK: &str = "Examples:
   gpuio check                             # everything that slows storage-to-GPU I/O here

@@ -167,6 +167,8 @@ const OTHER_NAMES: &[(&[&str], &str, &str)] = &[
     (&["--minimal", "--terse-version", "--append-terse"], "format", "csv"),
     (&["--csvfile", "--resfile", "--jsonfile"], "output", "FILE"),
     (&["--parse-only", "--showcmd", "--dryrun"], "dry-run", ""),
+    (&["--eta-newline", "--eta-interval"], "eta", "newline"),
+    (&["--nolive"], "eta", "never"),
     (&["--eta", "--eta-newline", "--eta-interval", "--nolive"], "quiet", ""),
     (&["--bandwidth-log"], "write_bw_log", "NAME"),
     (&["--read"], "rw", "read"),
@@ -200,6 +202,44 @@ fn other_name(flag: &str, verb: &Command) -> Option<String> {
     Some(format!("error: gpuio {} has no {flag}: {here} does that", verb.get_name()))
 }
 
+/// Words that are no verbs, and what does here what they say.
+const OTHER_VERBS: &[(&[&str], &str)] = &[
+    (
+        &["clean", "clear", "cleanup", "rm", "remove", "delete"],
+        "gpuio removes no data files of an earlier run: the end of a run prints the command that \
+         does, and --set unlink=1 removes them at the end of that run",
+    ),
+    (
+        &["completion", "completions"],
+        "`gpuio generate bash` prints completions, also those of zsh and fish",
+    ),
+    (&["man", "manpage", "manpages"], "`gpuio generate man DIR` writes the manual pages"),
+    (&["verify"], "`gpuio bench --rw read --verify` with the flags of the load reads and verifies"),
+    (&["run", "fio", "test"], "`gpuio bench FILE` runs a job file"),
+    (&["doctor", "diagnose", "status"], "`gpuio check` diagnoses this machine"),
+    (&["monitor", "iostat"], "`gpuio top` shows what devices do"),
+    (&["info", "topology"], "`gpuio topo` shows devices and how they are connected"),
+];
+
+/// The command that a word which is no verb may mean; a file's name means the verb that takes it.
+fn no_verb(words: &[OsString], word: &str) -> Option<String> {
+    let path = Path::new(word);
+    let ending = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let is_job = ["fio", "ini", "job"].contains(&ending);
+    let said = if is_job || path.is_file() {
+        let verb = if ending == "json" { "gpuio show" } else { "gpuio bench" };
+        let at = words.iter().position(|it| it == word)?;
+        let others = words.iter().skip(1).enumerate().filter(|(n, _)| n + 1 != at);
+        let line = ShellLine::new(verb).file(word).words(others.map(|(_, it)| it));
+        let does = if ending == "json" { "prints a record again" } else { "runs a job file" };
+        format!("`{line}` {does}")
+    } else {
+        let (_, said) = OTHER_VERBS.iter().find(|(names, _)| names.contains(&word))?;
+        (*said).to_owned()
+    };
+    Some(format!("error: '{word}' is no verb. {said}"))
+}
+
 /// Suggests the words to type instead, where clap refused a file without its verb, a path instead
 /// of a process, or a flag that has another name here.
 pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) -> Option<String> {
@@ -213,13 +253,7 @@ pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) 
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = said(ContextKind::InvalidSubcommand)?;
-            let names_file = word == "run" || Path::new(word).is_file();
-            names_file.then(|| {
-                format!(
-                    "error: '{word}' is no verb. `gpuio bench FILE` runs a job file, and `gpuio \
-                     show FILE` prints a record"
-                )
-            })
+            no_verb(words, word)
         }
         ErrorKind::UnknownArgument => match (verb, said(ContextKind::InvalidArg)?) {
             ("why", "--directory" | "--filename") => {
@@ -232,11 +266,6 @@ pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) 
                 "error: gpuio {verb} has no {flag}: the record has the rate over time, and `gpuio \
                  stats --interval 1s` shows runs meanwhile"
             )),
-            ("bench", "--section") => Some(
-                "error: gpuio bench has no --section: it runs all sections of a job file; copy \
-                 the one that is meant into a file of its own"
-                    .to_owned(),
-            ),
             ("bench", flag @ ("--enghelp" | "--cmdhelp")) => Some(format!(
                 "error: gpuio bench has no {flag}: gpuio list has the engines, and gpuio generate \
                  reference all keys"
@@ -329,7 +358,12 @@ mod tests {
             meant(&words, &command.clone().try_get_matches_from(&words).unwrap_err(), &command)
         };
         for (line, part) in [
-            ("gpuio Cargo.toml", "gpuio bench FILE"),
+            ("gpuio Cargo.toml", "`gpuio bench Cargo.toml` runs"),
+            ("gpuio j1.fio --rw read", "`gpuio bench j1.fio --rw read` runs"),
+            ("gpuio clean", "prints the command"),
+            ("gpuio completion bash", "gpuio generate bash"),
+            ("gpuio verify", "--verify"),
+            ("gpuio bench --eta-newline=1 a.fio", ": --eta newline does"),
             ("gpuio run rr.fio", "gpuio bench FILE"),
             ("gpuio why --directory .", "--mount PATH"),
             ("gpuio bench --json", "gpuio bench prints JSON by --format json"),
@@ -348,7 +382,6 @@ mod tests {
             ("gpuio bench --parse-only a.fio", ": --dry-run does that"),
             ("gpuio bench --bandwidth-log a.fio", ": --set write_bw_log=NAME does"),
             ("gpuio bench --rand -t 4", "--rw randread does"),
-            ("gpuio bench --section=a a.fio", "into a file of its own"),
             ("gpuio bench --enghelp", "gpuio list"),
             ("gpuio bench --client h", "a launcher"),
         ] {

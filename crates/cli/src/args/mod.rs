@@ -5,6 +5,7 @@
 
 mod examples;
 mod exec;
+mod fio;
 mod generate;
 mod keys;
 mod machine;
@@ -36,6 +37,7 @@ use clap::{
 use crate::formats;
 
 pub(crate) use exec::Exec;
+pub(crate) use fio::spoken;
 pub(crate) use generate::{Explain, Generate, List, What, explained};
 pub(crate) use keys::{Given, Keyed, OwnFlags, asks_for_load};
 pub(crate) use machine::{Check, Collect, Plan, Topo};
@@ -257,6 +259,9 @@ pub(crate) struct Bench {
     /// command line apply to all of its jobs.
     pub(crate) job_file: Option<PathBuf>,
 
+    /// Run only this section of the job file; repeat for more [all]
+    #[arg(long, value_name = "NAME", requires = "job_file")]
+    pub(crate) section: Vec<String>,
     #[command(flatten)]
     pub(crate) work: Work,
     #[command(flatten)]
@@ -341,7 +346,7 @@ pub(crate) struct CufileFlags {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Out {
-    #[arg(long, value_name = "FORMAT", alias = "output-format",
+    #[arg(long, value_name = "FORMAT",
         value_parser = one_of(formats::names_of_records()),
         help = formats::help_of_records(
             "[text; summary without a load; with -o by the file's extension]"
@@ -367,6 +372,10 @@ pub(crate) struct Out {
     /// No progress display, and no table if the record is saved
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Progress display: never, newline (lines, also on a terminal), always (a live line on a
+    /// terminal, else lines) or auto (a live line on a terminal, else nothing) [auto]
+    #[arg(long, value_name = "WHEN", value_parser = ["auto", "always", "never", "newline"])]
+    pub(crate) eta: Option<String>,
     /// Serve the run's live counters to Prometheus at http://ADDR:PORT/metrics; without ADDR only
     /// to this machine (docs/stats.md)
     #[arg(long, value_name = "[ADDR:]PORT",

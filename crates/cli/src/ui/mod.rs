@@ -1,10 +1,10 @@
-//! Progress display: a live line on a terminal, and none elsewhere, where it would stay.
+//! Progress display: a live line on a terminal; elsewhere, where each would stay, lines on request.
 
 pub(crate) mod top;
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gpuio_base::stat::Percentile;
 use gpuio_base::units::{human_bytes, human_count, human_ns, human_rate, whole};
@@ -13,17 +13,24 @@ use gpuio_record::{JobPlan, JobResult, Plan};
 use gpuio_report::format::plan::{duration, example_ns, limited_ns};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+/// Interval of progress lines, where there are lines.
+const LINES_EVERY: Duration = Duration::from_secs(10);
+
 /// Shows progress on standard error.
 pub(crate) struct Progress {
     bar: ProgressBar,
     silent: bool,
+    /// When the last line of progress was printed, where lines are and no live one.
+    last_line: Option<Mutex<Instant>>,
     jobs: Mutex<String>,
 }
 
 impl Progress {
-    pub(crate) fn new(quiet: bool) -> Progress {
+    /// `when` is a value of `--eta`.
+    pub(crate) fn new(quiet: bool, when: Option<&str>) -> Progress {
         let terminal = std::io::stderr().is_terminal() && !crate::terminal::is_dumb();
-        let target = if terminal && !quiet {
+        let lines = when == Some("newline") || when == Some("always") && !terminal;
+        let target = if terminal && !lines && !quiet && when != Some("never") {
             ProgressDrawTarget::stderr_with_hz(10)
         } else {
             ProgressDrawTarget::hidden()
@@ -36,7 +43,8 @@ impl Progress {
             let cells = if crate::locale::is_ascii() { "#>-" } else { "█░" };
             bar.set_style(style.progress_chars(cells));
         }
-        Progress { bar, silent: quiet, jobs: Mutex::new(String::new()) }
+        let last_line = (lines && !quiet).then(|| Mutex::new(Instant::now()));
+        Progress { bar, silent: quiet, last_line, jobs: Mutex::new(String::new()) }
     }
 
     /// Removes the live line.
@@ -71,8 +79,16 @@ impl Progress {
     }
 
     fn show(&self, share: f64, message: &str) {
-        self.bar.set_position(whole(share.clamp(0.0, 1.0) * 1000.0));
-        self.bar.set_message(crate::output::shown(message).into_owned());
+        let Some(last) = &self.last_line else {
+            self.bar.set_position(whole(share.clamp(0.0, 1.0) * 1000.0));
+            self.bar.set_message(crate::output::shown(message).into_owned());
+            return;
+        };
+        let Ok(mut last) = last.lock() else { return };
+        if last.elapsed() >= LINES_EVERY {
+            *last = Instant::now();
+            crate::output::print_message(message);
+        }
     }
 
     fn names(&self) -> String {

@@ -58,7 +58,7 @@ fn prepare(bench: &Bench, place: &Place, joined: Option<&Joined>) -> Result<Sess
     let mut spec = if bench.is_quick() {
         quick::spec(bench, joined)?
     } else if let Some(path) = &bench.job_file {
-        jobs::read_jobs_at(path, place)?
+        jobs::only(jobs::read_jobs_at(path, place)?, &bench.section)?
     } else {
         Spec { name: None, jobs: jobs::of_flags(bench.work.keys(), place)? }
     };
@@ -126,7 +126,7 @@ fn carry_out(
     finish: impl FnOnce(&Record) -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
     let logs = Logs::open(&session.plan, out.quiet)?;
-    let progress = Progress::new(out.quiet);
+    let progress = Progress::new(out.quiet, out.eta.as_deref());
     if !out.quiet {
         report_unused(&session.plan);
     }
@@ -241,7 +241,7 @@ fn on_ranks(bench: &Bench, joined: Joined) -> Result<ExitCode, Failure> {
         Box::new(write) as ranks::Write<'_>
     });
     let output = bench.out.output.as_deref();
-    let progress = Progress::new(bench.out.quiet || !first);
+    let progress = Progress::new(bench.out.quiet || !first, bench.out.eta.as_deref());
     if !bench.out.quiet {
         report_unused(&session.plan);
     }

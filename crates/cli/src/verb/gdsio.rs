@@ -153,7 +153,7 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
     }
     let sink = extras.sink()?;
     let logs = Logs::open(&session.plan, extras.out.quiet)?;
-    let progress = Progress::new(extras.out.quiet);
+    let progress = Progress::new(extras.out.quiet, extras.out.eta.as_deref());
     if !extras.out.quiet {
         report_unused(&session.plan);
     }
@@ -191,7 +191,7 @@ fn on_ranks(words: &[String], joined: Joined) -> Result<ExitCode, Failure> {
         joined.leave(0);
         return Ok(ExitCode::SUCCESS);
     }
-    let progress = Progress::new(extras.out.quiet || !first);
+    let progress = Progress::new(extras.out.quiet || !first, extras.out.eta.as_deref());
     if !extras.out.quiet {
         report_unused(&session.plan);
     }

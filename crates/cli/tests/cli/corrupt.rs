@@ -144,6 +144,16 @@ fn blocks_of_another_length_are_no_wrong_ones() {
     }
     let path = dir.path().join("d/gpuio.0");
     let time = path.metadata().unwrap().modified().unwrap();
+    // A block of another offset is named by its own header.
+    let mut all = std::fs::read(&path).unwrap();
+    let block = usize::try_from(BLOCK).unwrap();
+    all.copy_within(5 * block..6 * block, 2 * block);
+    std::fs::write(&path, all).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let text = bench(dir.path(), &format!("--rw read --bs 64k {data}")).exits(1).out;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = format!("this is the block of offset {}", 5 * BLOCK);
+    assert!(text.contains(&said), "{text}");
     damage(&path, 32, true);
     std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
     let text = bench(dir.path(), &format!("--rw read --bs 128k {data}")).exits(1).out;

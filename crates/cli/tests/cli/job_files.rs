@@ -226,6 +226,31 @@ fn flags_over_a_file() {
     assert_eq!(names, ["same", "same#2"]);
 }
 
+/// As fio's `--section`: other jobs are not run and their files not made.
+#[test]
+fn only_a_section() {
+    let dir = scratch();
+    let text =
+        "[global]\nrw=read\nsize=1m\nbs=64k\nloops=1\ndirectory=d\n[a]\n[b]\nstonewall\n[c]\n";
+    file(dir.path(), "three.fio", text);
+    let names = |line: &str| {
+        let record = bench(dir.path(), &format!("three.fio {line} --format json")).exits(0).json();
+        let jobs = jobs(&record);
+        jobs.iter().map(|job| job.1["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("--section=b --eta=never"), ["b"]);
+    assert!(!dir.path().join("d/a.0.0").exists());
+    assert_eq!(names("--section c --section a --eta newline"), ["a", "c"]);
+    let wrong = bench(dir.path(), "three.fio --section d").exits(2).err;
+    assert!(wrong.contains("--section d") && wrong.contains("'a', 'b', 'c'"), "{wrong}");
+    let fio = bench(dir.path(), "three.fio --section=a --output-format=json").exits(0);
+    assert!(
+        fio.out.contains("\"fio version\"") && fio.out.contains("\"jobname\": \"a\""),
+        "{fio:#?}"
+    );
+    assert!(fio.err.contains("--format json is gpuio's record"), "{}", fio.err);
+}
+
 /// CRLF, a byte order mark, comments, hyphens in keys, a name with a colon.
 #[test]
 fn forms() {
@@ -277,7 +302,7 @@ fn fios_logs_have_its_numbers_and_are_named() {
     let ran = bench(dir.path(), "two.fio").exits(0);
     let said = [
         "Logs as of fio: a_bw.1.log, b_lat.3.log\n",
-        "a line is a mean of 200ms, in fio without log_avg_msec each I/O",
+        "a line is a mean of 200 ms, in fio without log_avg_msec each I/O",
         "a log is of all threads of a job, in fio of each",
         "slat and clat",
     ];

@@ -193,3 +193,14 @@ fn short_transfers() {
         assert!(warnings(&record).contains(&"faults_injected"));
     }
 }
+
+/// A fault that was asked for and never came is said.
+#[test]
+fn faults_that_did_not_occur() {
+    let (_, job, record) = one("--rw read --bs 64k --size 1m --loops 1 --directory d \
+         --inject eio=0.000001%,short=0.000001%,stall=1s@1h,delay=1us");
+    let found = record["warnings"].as_array().unwrap();
+    let injected = found.iter().find(|one| one["warning"] == "faults_injected").unwrap();
+    assert_eq!(injected["missing"], serde_json::json!(["eio", "short", "stall"]), "{injected}");
+    assert!(n(&job["file_leg"]["injected"]["delay"]) > 0);
+}

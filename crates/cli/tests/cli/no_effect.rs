@@ -53,6 +53,8 @@ fn of_loads() {
         ),
         ("bench --rw read --verify=rewrite", &["(--verify)", "verify=pass"]),
         ("bench --inject lost=1%", &["(--inject)", "faults of writes"]),
+        ("bench --bs 4k --inject short=5%", &["(--inject)", "can be short", "larger blocks"]),
+        ("bench --runtime 1 --inject stall=1s@5s", &["(--inject)", "5s after", "earlier"]),
         ("bench --set ss_dur=5", &["steadystate_duration=5 (--set)", "add steadystate"]),
         (
             "bench --rw read --cufile-set properties.allow_compat_mode=true",

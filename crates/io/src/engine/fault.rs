@@ -14,10 +14,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where a direct transfer may be cut: the largest logical block size in use, so that the rest
-/// is still aligned.
-const BLOCK: u32 = 4096;
-
 /// Longest sleep between two looks at the engine while an I/O is being held back.
 const NAP_NS: Nanos = 50_000;
 
@@ -30,6 +26,8 @@ struct Fate {
     /// Where to cut, as a random number yet to be brought into range.
     cut: Option<u64>,
     delay: Option<Nanos>,
+    /// Requested in the stall, which is no matter of chance.
+    stalled: bool,
 }
 
 /// An I/O that went to the engine changed, or is to come back late.
@@ -101,7 +99,7 @@ impl FaultInjector {
         let lost = self.inject.lost > 0.0 && hit(self.inject.lost);
         let place = self.rng.next_u64();
         let delay = late.then_some(self.inject.delay.1);
-        Fate { eio, enospc, lost, cut: short.then_some(place), delay }
+        Fate { eio, enospc, lost, cut: short.then_some(place), delay, stalled: false }
     }
 
     /// The end of the stall in which the device is now.
@@ -116,8 +114,7 @@ impl FaultInjector {
     /// The bytes left by a cut: at least 1 and fewer than all, whole blocks on a direct file;
     /// all of them when the I/O is too small to be cut.
     fn cut(&self, len: u32, place: u64) -> u32 {
-        let unit = if self.direct { BLOCK } else { 1 };
-        let most = len.saturating_sub(1) / unit;
+        let (unit, most) = Inject::cuts(len, self.direct);
         if most == 0 {
             return len;
         }
@@ -177,7 +174,9 @@ impl FaultInjector {
     }
 
     fn push_synchronous(&mut self, io: Io, fate: Fate) -> Push {
-        if let Some(until) = self.stalled_until() {
+        let stalled = self.stalled_until();
+        let fate = Fate { stalled: stalled.is_some(), ..fate };
+        if let Some(until) = stalled {
             self.clock.wait_until(until);
         }
         if let Some(delay) = fate.delay {
@@ -211,6 +210,9 @@ impl FaultInjector {
         if fate.delay.is_some() {
             one(&made.delay);
         }
+        if fate.stalled {
+            one(&made.stall);
+        }
     }
 
     fn shortened(&self, io: Io, fate: Fate) -> Io {
@@ -222,7 +224,9 @@ impl FaultInjector {
 
     fn push_asynchronous(&mut self, io: Io, fate: Fate) -> Push {
         let due = fate.delay.map_or(0, |delay| self.clock.now() + delay);
-        let due = due.max(self.stalled_until().unwrap_or(0));
+        let stalled = self.stalled_until();
+        let due = due.max(stalled.unwrap_or(0));
+        let fate = Fate { stalled: stalled.is_some(), ..fate };
         if let Some(result) = ended(&io, fate) {
             self.count(&io, fate, None);
             self.held.push((due, Done { io, result }));

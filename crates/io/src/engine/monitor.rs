@@ -48,6 +48,8 @@ pub struct InjectedCounters {
     pub short: AtomicU64,
     /// I/Os that came back late.
     pub delay: AtomicU64,
+    /// I/Os that were requested in the stall.
+    pub stall: AtomicU64,
 }
 
 impl LegCounters {

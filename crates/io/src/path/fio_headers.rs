@@ -16,6 +16,7 @@ const MAGIC: u16 = 0xacca;
 const KIND: u16 = 5;
 /// Bytes of the part that each kind of checksum has.
 const COMMON: usize = 40;
+const OFFSET_AT: usize = 16;
 /// Bytes of a header; a block must be longer.
 pub const HEADER: usize = 44;
 
@@ -47,14 +48,15 @@ fn number(block: &[u8], at: usize, bytes: usize) -> u64 {
     part.iter().rev().fold(0_u64, |all, &byte| all << 8 | u64::from(byte))
 }
 
-/// The first field, but for the length, that is not that of a header at this offset.
+/// The first field, but for the length, that is not that of a header at this offset. The offset
+/// comes behind the checksum: where it is wrong, the header is intact and of another block.
 fn wrong_field(block: &[u8], offset: u64) -> Option<Field> {
     let summed = block.get(..36).unwrap_or_default();
     let fields = [
         (0, 2, u64::from(MAGIC)),
         (2, 2, u64::from(KIND)),
-        (16, 8, offset),
         (36, 4, u64::from(crc32c(summed))),
+        (OFFSET_AT, 8, offset),
     ];
     fields.into_iter().find(|(at, bytes, expected)| number(block, *at, *bytes) != *expected)
 }
@@ -84,6 +86,12 @@ pub(super) fn check(block: &[u8], offset: u64) -> Option<Mismatch> {
     let checksum_of = u32::try_from(block.len()).ok();
     let bad = wrong(0, in_header, of_data).filter(|_| in_header != of_data)?;
     Some(Mismatch { checksum_of, ..bad })
+}
+
+/// Where a block belongs, by its own header, that stands at another offset.
+pub fn belongs_at(bad: &Mismatch) -> Option<u64> {
+    let is_offset = bad.expected.checked_add(OFFSET_AT as u64) == Some(bad.offset);
+    (is_offset && bad.bad_words == 0 && bad.checksum_of.is_none()).then_some(bad.found)
 }
 
 /// CRC-32C (RFC 3720, appendix B.4) from all bits set, not inverted at the end.
@@ -165,11 +173,13 @@ mod tests {
         let mut block = vec![0; 512];
         fill(&mut block, 7.into(), 1024);
         assert_eq!(check(&block, 1024), None);
-        assert_eq!(check(&block, 0).unwrap().offset, 16, "it belongs elsewhere");
+        let elsewhere = check(&block, 0).unwrap();
+        assert_eq!((elsewhere.offset, belongs_at(&elsewhere)), (16, Some(1024)));
         for at in [0, 3, 5, 9, 20, 30, 37, 41, 44, 511] {
             let mut other = block.clone();
             other[at] ^= 0x10;
             let bad = check(&other, 1024).unwrap_or_else(|| panic!("byte {at}"));
+            assert_eq!(belongs_at(&bad), None, "byte {at}");
             assert_eq!(bad.bad_words, 0, "byte {at}: which words are wrong is not known");
             let of_data = at >= COMMON;
             assert_eq!(bad.checksum_of, of_data.then_some(512), "byte {at}");

@@ -102,6 +102,7 @@ fn file_leg(counters: &LegCounters) -> FileLegCounters {
             lost: load(&counters.injected.lost),
             short: load(&counters.injected.short),
             delay: load(&counters.injected.delay),
+            stall: load(&counters.injected.stall),
         },
     }
 }

@@ -23,6 +23,7 @@ fn stalled() -> JobResult {
 #[test]
 fn a_stall_is_in_the_rate_and_the_latency_of_the_same_point() {
     let job = stalled();
+    assert!((1..=DEPTH).contains(&job.file_leg.injected.stall), "{job:?}");
     let ios: u64 = job.series.iter().map(|point| point.read_ios).sum();
     assert_eq!(ios, job.read.ios, "every I/O is in one point");
     // Every point has the latencies of its own I/Os, the first and the last too.

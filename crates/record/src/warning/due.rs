@@ -59,7 +59,8 @@ fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     }
     if let Some(inject) = &job.inject {
         let made = result.file_leg.injected;
-        kinds.push(WarningKind::FaultsInjected { inject: inject.clone(), made });
+        let missing = made.missing(inject);
+        kinds.push(WarningKind::FaultsInjected { inject: inject.clone(), made, missing });
     }
 }
 

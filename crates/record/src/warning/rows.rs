@@ -493,12 +493,23 @@ warnings! {
         /// How many, by kind.
         #[serde(default, skip_serializing_if = "InjectedFaults::is_none")]
         made: InjectedFaults = InjectedFaults { short: 53, delay: 102, ..Default::default() },
+        /// Kinds that were asked for and did not occur once.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        missing: Vec<String> = vec!["eio".to_owned()],
     } => format!(
         "Faults were injected ({inject}{}). Failures, retries and delays in this \
-         result come from gpuio, not from the storage.{}",
+         result come from gpuio, not from the storage.{}{}",
         Some(made.words())
             .filter(|all| !all.is_empty())
             .map_or_else(String::new, |all| format!(": {all}")),
+        match missing.as_slice() {
+            [] => String::new(),
+            all => format!(
+                " Although asked for, none occurred of: {}; this result says nothing about how \
+                 they are taken.",
+                all.join(", ")
+            ),
+        },
         advice(spell, "To measure, ", &["omit <inject>"]),
     ),
     /// Data was generated or checked between I/Os: the run time includes it.

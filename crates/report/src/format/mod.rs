@@ -11,6 +11,8 @@ pub mod text;
 use gpuio_record::Record;
 use text::Show;
 
+use crate::set;
+
 /// Columns that text fits into where no terminal says how many it has.
 pub const TEXT_WIDTH: u16 = 120;
 
@@ -77,6 +79,14 @@ pub const FORMATS: &[Row] = &[
         tells_doubt: true,
         checks: None,
         render: |record, _, show| gdsio::render_with(record, show.recheck),
+    },
+    Row {
+        name: "fio-json",
+        summary: "the fields of fio's JSON that plotting tools read",
+        on_demand: false,
+        tells_doubt: true,
+        checks: None,
+        render: |record, _, _| set::fio_json(record),
     },
     Row {
         name: "plan",

@@ -96,6 +96,11 @@ impl Post {
     }
 }
 
+/// A text's name without its directory.
+fn short(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or_default()
+}
+
 /// A text whose tools are read as beside a run of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Beside {

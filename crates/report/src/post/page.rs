@@ -7,7 +7,7 @@ use gpuio_base::stat::Percentile;
 use gpuio_base::units::{human_ns, many, whole};
 
 use crate::foreign::Direction;
-use crate::post::{About, Asked, Post, Run, Statement, hold};
+use crate::post::{About, Asked, Post, Run, Statement, hold, short};
 
 /// Rows of the table of results.
 const MOST_ROWS: usize = 64;
@@ -76,11 +76,6 @@ pub fn section(posts: &[Post], statements: &[Statement]) -> Option<Section> {
         section.push(gpuio_base::document::Block::Section(part));
     }
     Some(section)
-}
-
-/// A text's name without its directory.
-fn short(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or_default()
 }
 
 /// The lines of a statement: `416`, `416 430`, with the file where there are several.

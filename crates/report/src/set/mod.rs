@@ -302,6 +302,12 @@ pub const SET_FORMATS: &[SetFormat] = &[
     },
 ];
 
+/// One record in the format `fio-json`.
+pub fn fio_json(record: &Record) -> String {
+    let members = vec![Member::new("", record.clone())];
+    fio::render(&Set { members, ..Set::default() })
+}
+
 pub fn find_set_format(name: &str) -> Option<&'static SetFormat> {
     SET_FORMATS.iter().find(|format| format.name == name)
 }

@@ -32,7 +32,32 @@ pub struct Inject {
     pub seed: u64,
 }
 
+/// Where a direct transfer may be cut: the largest logical block size in use, so that the rest is
+/// still aligned.
+const DIRECT_UNIT: u32 = 4096;
+
 impl Inject {
+    /// The units in which an I/O may be cut, and the most of them that leave less than all of it: 0
+    /// where it is too small to be cut.
+    pub fn cuts(len: u32, direct: bool) -> (u32, u32) {
+        let unit = if direct { DIRECT_UNIT } else { 1 };
+        (unit, len.saturating_sub(1) / unit)
+    }
+
+    /// The kinds of faults that are asked for, of those that are counted.
+    pub fn kinds(&self) -> Vec<&'static str> {
+        let Inject { eio, enospc, lost, short, delay, stall, .. } = self;
+        let asked = [
+            ("eio", *eio > 0.0),
+            ("enospc", *enospc > 0.0),
+            ("lost", *lost > 0.0),
+            ("short", *short > 0.0),
+            ("delay", delay.0 > 0.0),
+            ("stall", stall.is_some()),
+        ];
+        asked.iter().filter(|(_, asked)| *asked).map(|(kind, _)| *kind).collect()
+    }
+
     /// Whether a limit of the rate is requested.
     pub fn throttles(&self) -> bool {
         self.rate.is_some() || self.iops.is_some()

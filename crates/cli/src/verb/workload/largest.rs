@@ -59,7 +59,7 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
             Some(session) => session,
             None => super::session(workload, &with(&base, count)?)?,
         };
-        let progress = Progress::new(workload.out.quiet);
+        let progress = Progress::new(workload.out.quiet, workload.out.eta.as_deref());
         let record = session.run(&progress, &Journal::none())?;
         progress.clear();
         let answer = answer(&record);

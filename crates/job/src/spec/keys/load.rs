@@ -513,7 +513,8 @@ pub(super) const KEYS: &[Key] = &[
         .flags(&[load(
             "FAULTS",
             "Inject faults, in each thread by itself (so 2 threads have twice the rate): \
-             eio=1%,short=5%,delay=2ms@10%,stall=1s@5s,rate=100M,seed=7",
+             eio=1%, short=5%, delay=2ms@10%, stall=1s@5s, rate=100M or seed=7; several with \
+             commas between",
         )])
         .unused(unused::inject)
         .prints(REST + 71, |p| p.inject.clone())

@@ -4,7 +4,7 @@
 //! plan, and the plan's own checks refuse what no path can do.
 
 use gpuio_base::catalog::{Catalog, Inject, PathInfo};
-use gpuio_base::units::format_bytes;
+use gpuio_base::units::{format_bytes, format_duration_ns};
 use gpuio_record::facts::NumaNode;
 use gpuio_record::{
     Arrivals, BlockShare, DirectMode, Distribution, FeedCompute, Fill, JobPlan, Order, SampleOrder,
@@ -183,10 +183,15 @@ pub(super) fn beside(s: &KeyContext<'_>) -> Option<String> {
     )
 }
 
-/// Faults of writes alone, and a seed without chances.
+/// Faults of writes alone, those that no I/O of the load can have, and a seed without chances.
 pub(super) fn inject(s: &KeyContext<'_>) -> Option<String> {
     let inject: Inject = s.requested.inject.as_ref()?.parse().ok()?;
-    let Inject { eio, enospc, lost, short, delay, seed, .. } = inject;
+    let Inject { eio, enospc, lost, short, delay, stall, seed, .. } = inject;
+    let direct = s.plan.direct == DirectMode::Direct;
+    let whole = |share: &BlockShare| {
+        Inject::cuts(u32::try_from(share.max_bytes).unwrap_or(u32::MAX), direct).1 == 0
+    };
+    let over_ns = s.plan.time_over_ns().unwrap_or(u64::MAX);
     let by_chance = [eio, enospc, lost, short, delay.0].iter().any(|p| *p > 0.0 && *p < 1.0);
     // Where an I/O is cut is drawn too.
     let drawn = by_chance || short > 0.0;
@@ -194,6 +199,21 @@ pub(super) fn inject(s: &KeyContext<'_>) -> Option<String> {
         s.only_reads() && (enospc > 0.0 || lost > 0.0),
         "enospc and lost are faults of writes, and the load writes nothing; leave them out",
     )
+    .or_else(|| {
+        when(
+            short > 0.0 && s.plan.sizes().all(whole),
+            "no I/O of the load can be short: a cut leaves whole blocks of 4 KiB with O_DIRECT, \
+             else a byte; use larger blocks, or leave short out",
+        )
+    })
+    .or_else(|| {
+        let (after, _) = stall.filter(|(after, _)| *after >= over_ns)?;
+        Some(format!(
+            "its stall begins {} after the first I/O, and the load is over then; give an earlier \
+             time, or leave stall out",
+            format_duration_ns(after)
+        ))
+    })
     .or_else(|| {
         when(
             seed != 0 && !drawn,

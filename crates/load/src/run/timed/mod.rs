@@ -19,7 +19,7 @@ use gpuio_base::stat::{Counted, Histogram, Legs, Live, LiveTotals, Tally};
 use gpuio_io::clock::{Nanos, stops};
 use gpuio_io::engine::{IoFault, Op};
 use gpuio_io::path::{self, Completion, Fault, PathInfo, PatternBlock, Place, Request, Start};
-use gpuio_record::{DrawnSizes, JobPlan, NeverStarted, VerifyMode};
+use gpuio_record::{DrawnSizes, FAILURES_MOST, JobPlan, NeverStarted, VerifyMode};
 
 use super::RunError;
 use super::failures::IoFaults;
@@ -38,10 +38,6 @@ use gpuio_job::workload::pace::ThreadPhase;
 use gpuio_job::workload::sequence::{Block, BlockSequence};
 use habits::{Flushes, Thinker};
 use rates::Paced;
-
-/// A worker gives up after this many failed I/Os: storage that answers with errors would
-/// otherwise be asked millions of times.
-const FAILURES_MOST: u64 = 1000;
 
 /// Longest sleep between two looks for an interrupt.
 const LOOK: Nanos = 50_000_000;

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use gpuio_base::pattern::{Salt, file_key, other_salt, unmix, word};
 use gpuio_io::engine::Op;
-use gpuio_io::path::{Completion, Leg, Mismatch, PatternBlock, Place, Request, Start};
+use gpuio_io::path::{Completion, Leg, Mismatch, PatternBlock, Place, Request, Start, fio_headers};
 use gpuio_record::{
     BlockShare, DirectMode, Distribution, JobPlan, Order, Stripe, VerifyMismatch, VerifyMode,
     VerifyOutcome, VerifySubject,
@@ -115,6 +115,7 @@ fn mismatch(job: &JobPlan, target: u32, bad: &Mismatch) -> VerifyMismatch {
         Some(_) => format!("{word:#010x}"),
         None => format!("{word:#018x}"),
     };
+    let by_header = || fio_headers::belongs_at(bad).filter(|_| job.fio_headers);
     VerifyMismatch {
         path: job.targets[target as usize].path.clone(),
         offset: bad.offset,
@@ -124,7 +125,10 @@ fn mismatch(job: &JobPlan, target: u32, bad: &Mismatch) -> VerifyMismatch {
         checksum_of_bytes: bad.checksum_of,
         leg: leg.into(),
         gpu: bad.gpu,
-        found_belongs_at: origin_of(job, bad.found).filter(|_| bad.bad_words > 0),
+        found_belongs_at: match bad.bad_words {
+            0 => by_header().map(|offset| format!("offset {offset}")),
+            _ => origin_of(job, bad.found),
+        },
     }
 }
 

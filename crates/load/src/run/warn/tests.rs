@@ -1,7 +1,7 @@
 //! Each warning on a case that deserves it, and silence on one that does not.
 
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{ActualEngine, BytesOf, DrawnSizes, NeverStarted, WorkerResult};
+use gpuio_record::{ActualEngine, BytesOf, DrawnSizes, InjectedFaults, NeverStarted, WorkerResult};
 
 use super::*;
 use gpuio_testkit::jobs::{host, job, result};
@@ -156,8 +156,11 @@ fn faults_on_purpose() {
     result.file_leg.injected.eio = 9;
     let made = result.file_leg.injected;
     let kinds = warned(&job, &result);
-    assert_eq!(kinds, [WarningKind::FaultsInjected { inject, made }]);
+    assert_eq!(kinds, [WarningKind::FaultsInjected { inject, made, missing: Vec::new() }]);
     assert!(kinds[0].to_string().contains("(eio=1%: eio 9)"), "{}", kinds[0]);
+    result.file_leg.injected = InjectedFaults::default();
+    let never = warned(&job, &result)[0].to_string();
+    assert!(never.contains("none occurred of: eio;"), "{never}");
 }
 
 #[test]

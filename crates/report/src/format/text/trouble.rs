@@ -1,7 +1,7 @@
 //! Failed I/Os, and the error that ended the run.
 
 use gpuio_base::document::{Item, Layout, List, Section};
-use gpuio_record::{IoFailure, Record};
+use gpuio_record::{FAILURES_MOST, IoFailure, Record};
 
 use crate::number::{count, many, times};
 use crate::workload::jobs;
@@ -17,8 +17,12 @@ pub(super) fn failures(record: &Record) -> Section {
         }
         let done = job.read.ios + job.write.ios;
         let failed = job.failed;
-        let text =
-            format!("{}: {} failed, {} completed", plan.name, many(failed, "I/O"), count(done));
+        let ends = match failed >= FAILURES_MOST {
+            true => format!("; a thread stops after {} failures", count(FAILURES_MOST)),
+            false => String::new(),
+        };
+        let (failures, done) = (many(failed, "I/O"), count(done));
+        let text = format!("{}: {failures} failed, {done} completed{ends}", plan.name);
         section.item(Layout::default().wide(), Item::new("", text));
         let listed: u64 = job.failures.iter().map(|failure| failure.times).sum();
         let more = failed.saturating_sub(listed);

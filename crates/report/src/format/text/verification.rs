@@ -153,6 +153,7 @@ const FIO_MAGIC: &str = "0x000000000000acca";
 fn mismatch_words(mismatch: &VerifyMismatch) -> String {
     let VerifyMismatch { path, offset, expected, found, bad_words, leg, gpu, .. } = mismatch;
     let belongs = match &mismatch.found_belongs_at {
+        Some(place) if *bad_words == 0 => format!("; this is the block of {place}"),
         Some(memory) => format!("; the value found belongs at {memory}"),
         None => String::new(),
     };

@@ -1,5 +1,6 @@
 //! Holds the parts of texts against each other: statements, each with its lines.
 
+mod across;
 mod beside;
 mod changes;
 mod claims;
@@ -21,7 +22,7 @@ use gpuio_machine::flow::Figures;
 use gpuio_machine::topo::Topology;
 use gpuio_record::facts::Machine;
 
-use crate::post::{About, Post, Run, Statement};
+use crate::post::{About, Post, Run, Statement, short};
 pub(in crate::post) use beside::{agree, is_alike};
 pub(crate) use own::contradictions;
 pub(in crate::post) use path::sets_mode;
@@ -107,6 +108,12 @@ pub fn hold(posts: &[Post], known: &[Known<'_>]) -> Vec<Statement> {
             }
         }
     }
+    for one in across::hold(posts, known) {
+        let same = |old: &Statement| old.file == one.file && old.words == one.words;
+        if !all.iter().any(same) {
+            all.push(one);
+        }
+    }
     all.sort_by_key(|one| one.about);
     all
 }
@@ -125,7 +132,8 @@ pub(in crate::post) fn say(
     let file = places.first().map_or(post.name.as_str(), |(file, _)| file);
     let is_own = |place: &&(&str, usize)| place.0 == file;
     let others = places.iter().filter(|place| !is_own(place));
-    let others: Vec<String> = others.map(|(name, line)| format!("{name}:{line}")).collect();
+    let named = |(name, line): &(&str, usize)| format!("{}:{line}", short(name));
+    let others: Vec<String> = others.map(named).collect();
     if !others.is_empty() {
         let end = if words.ends_with('.') { "." } else { "" };
         words.truncate(words.len() - end.len());

@@ -7,8 +7,10 @@ use crate::post::{About, Asked, Got, Post, Run, Statement};
 
 /// A factor between runs of one load that chance does not explain.
 const CHANCE: f64 = 1.25;
+/// How much more than the threads a rate grows where more than the threads changed.
+const MORE_THAN_THREADS: f64 = 1.15;
 /// The tool of results in tables, whose rows have more settings than are read.
-const TABLE: &str = "table";
+pub(super) const TABLE: &str = "table";
 
 struct Result<'r> {
     run: &'r Run,
@@ -234,12 +236,29 @@ fn scaling(post: &Post, results: &[Result<'_>]) -> Statement {
         share if share > 0.1 => "It flattens: the limit is near",
         _ => "More threads only add latency: something is saturated",
     };
-    let text = format!(
+    let mut text = format!(
         "By threads: {}. {end} (the last step has {threads:.1} times the threads and {gain:.2} \
          times the rate).",
         steps.join("; ")
     );
+    let beyond = results.windows(2).filter_map(|pair| more_than_threads(pair[0].got, pair[1].got));
+    for words in beyond {
+        text.push_str(&words);
+    }
     say(post, About::Compared, &lines, text)
+}
+
+/// A sentence on a step with more gain than threads, which threads alone do not explain.
+fn more_than_threads(few: &Got, many: &Got) -> Option<String> {
+    let (from, to) = (few.threads?, many.threads?);
+    let threads = gpuio_base::units::float(to) / gpuio_base::units::float(from);
+    let gain = many.iops.or(many.rate)? / few.iops.or(few.rate)?;
+    (gain > threads * MORE_THAN_THREADS).then(|| {
+        format!(
+            " From {from} to {to} threads the rate grows {gain:.2} times, more than the threads: \
+             something else differs (cache or power state, another load beside it)."
+        )
+    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ use crate::post::seen::Sight;
 
 const KIB: f64 = 1024.0;
 const SECTOR: f64 = 512.0;
+/// Times are printed in hundredths of a millisecond.
+const HALF_A_DIGIT_MS: f64 = 0.005;
 
 /// A device; absent columns were not printed.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,6 +22,10 @@ pub(crate) struct Disk {
     pub(crate) written_bytes: f64,
     /// Requests in the queue and at the device, on average.
     pub(crate) queue: Option<f64>,
+    /// The same by the requests of a second and their times, where the tool has all of them.
+    pub(crate) waiting: Option<f64>,
+    /// By how much that may be off by its printed digits.
+    pub(crate) waiting_off: f64,
     /// Bytes of a request, of both directions together where the tool has one column.
     pub(crate) request_bytes: Option<f64>,
     /// Per cent of the time with a request.
@@ -89,6 +95,13 @@ fn disk(table: &Measured, row: &Sample) -> Option<Disk> {
     // A page may have cut the columns of one direction.
     read.or(written)?;
     let (read, written) = (read.unwrap_or(0.0), written.unwrap_or(0.0));
+    let direction = |rate: &[&str], time: &[&str]| Some((get(rate)?, get(time)?));
+    let times = [direction(&["r/s"], &["r_await"]), direction(&["w/s"], &["w_await"])];
+    let others = [direction(&["d/s"], &["d_await"]), direction(&["f/s"], &["f_await"])];
+    let all = times.into_iter().chain(others.into_iter().flatten().map(Some));
+    let waiting: Option<Vec<(f64, f64)>> = all.collect();
+    let in_flight = |all: &Vec<(f64, f64)>| all.iter().map(|(rate, ms)| rate * ms / 1e3).sum();
+    let off = |all: Vec<(f64, f64)>| all.iter().map(|(rate, _)| rate * HALF_A_DIGIT_MS / 1e3).sum();
     let larger = if read >= written { "rareq-sz" } else { "wareq-sz" };
     Some(Disk {
         name: row.of.clone(),
@@ -97,6 +110,8 @@ fn disk(table: &Measured, row: &Sample) -> Option<Disk> {
         read_bytes: read,
         written_bytes: written,
         queue: get(&["aqu-sz", "avgqu-sz"]),
+        waiting: waiting.as_ref().map(in_flight),
+        waiting_off: waiting.map_or(0.0, off),
         request_bytes: scaled(&[larger], KIB).or(scaled(&["avgrq-sz"], SECTOR)),
         busy: get(&["%util"]),
     })
@@ -108,10 +123,12 @@ impl Disk {
         let mix = |old: &mut f64, new: f64| *old += (new - *old) * share;
         mix(&mut self.read_bytes, other.read_bytes);
         mix(&mut self.written_bytes, other.written_bytes);
+        mix(&mut self.waiting_off, other.waiting_off);
         for (old, new) in [
             (&mut self.reads, other.reads),
             (&mut self.writes, other.writes),
             (&mut self.queue, other.queue),
+            (&mut self.waiting, other.waiting),
             (&mut self.request_bytes, other.request_bytes),
             (&mut self.busy, other.busy),
         ] {
@@ -170,6 +187,9 @@ mod tests {
         );
         assert_eq!((folded[0].name.as_str(), folded[0].queue), ("sdb", Some(1.79)));
         assert_eq!((folded[0].request_bytes, folded[0].reads), (Some(262_144.0), Some(2077.0)));
+        let waiting = folded[0].waiting.unwrap();
+        assert!((waiting - 1.786).abs() < 0.001 && folded[0].waiting_off < 0.011, "{folded:?}");
+        assert_eq!(cut[1].waiting, None, "w_await was cut off");
     }
 
     #[test]

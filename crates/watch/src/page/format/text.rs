@@ -2,7 +2,7 @@
 
 use gpuio_base::document::{Block, Cell, Columns, Document, List, Look, Table};
 use gpuio_base::stat::Percentile;
-use gpuio_base::units::human_ns;
+use gpuio_base::units::{float, human_ns};
 
 use super::{PERCENTILES, SOFTWARE_GPU, Shown, class_name, per_second};
 use crate::page::bucket::SIZES;
@@ -87,8 +87,18 @@ fn in_flight(shown: &Shown<'_>, total: &PathCounters) -> String {
     };
     let waited = sides.iter().map(|side| side.latency_ns).sum();
     match per_second(waited, seconds) {
-        Some(ns) => format!("{:.1} on average of {of}", ns / 1e9),
+        Some(ns) => format!("{} on average of {of}", near_slots(ns / 1e9, total.slots)),
         None => "n/a".to_owned(),
+    }
+}
+
+/// A mean number of I/Os. One that ended within the time may have begun before it, and threads
+/// report from time to time: a few per cent above the slots are none above them.
+fn near_slots(ios: f64, slots: u64) -> String {
+    let slots_most = float(slots);
+    match ios > slots_most && ios < slots_most * 1.05 {
+        true if ios >= slots_most + 0.05 => format!("about {slots}"),
+        _ => format!("{ios:.1}"),
     }
 }
 
@@ -289,4 +299,18 @@ pub fn list(all: &[Shown<'_>]) -> Document {
 
 fn percentile(side: &Counts, at: Percentile) -> Option<Cell> {
     side.percentile_ns(at).map(Cell::time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::near_slots;
+
+    #[test]
+    fn no_more_are_in_flight_than_there_are_slots() {
+        assert_eq!(near_slots(7.96, 8), "8.0");
+        assert_eq!(near_slots(8.04, 8), "8.0");
+        assert_eq!(near_slots(8.1, 8), "about 8");
+        // Those of a paced load are due and not in flight.
+        assert_eq!(near_slots(40.0, 8), "40.0");
+    }
 }
