@@ -85,7 +85,7 @@ pub(crate) fn between_ios(record: &Record, plan: &JobPlan) -> Option<String> {
 /// Marks behind a rate in tables, with their meaning.
 const MARKS: [(&str, &str); 2] = [
     ("!", "too short for its rate or percentiles"),
-    ("~", "not the rate of the storage alone, or that is unknown: see below"),
+    ("~", "not of the storage alone, or unknown: see below"),
 ];
 
 /// The marks behind the rate of a job; empty where it is that of a whole run of storage alone.
