@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gpuio_base::units::{ShellLine, human_bytes, whole};
+use gpuio_base::units::{ShellLine, human_bytes, human_ns, many, whole};
 use gpuio_dataset::manifest::FILE_NAME;
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::Root;
@@ -15,7 +15,7 @@ use gpuio_job::plan::{QuickSize, TargetLookup, quick_spec};
 use gpuio_job::spec::Spec;
 use gpuio_load::live_targets::LiveTargets;
 use gpuio_record::facts::HostFacts;
-use gpuio_record::{Record, TargetPlan};
+use gpuio_record::{JobPlan, Plan, Record, TargetPlan};
 use gpuio_report::format::summary::{data_files as data_files_line, fastest_path};
 
 use crate::args::Bench;
@@ -34,10 +34,27 @@ const PROBE_SECONDS: f64 = 0.2;
 const PROBES: u32 = 4;
 const PROBES_TAKE: Duration = Duration::from_secs(1);
 /// The files of the data set are written once, and again before each of four jobs that write: all
-/// of that takes about five times as long.
+/// of that takes about [`FILLS`] times as long.
 const FILL_SECONDS: f64 = 2.0;
 /// Bytes of all files at most.
 const FILL_MOST: u64 = 1 << 30;
+const FILLS: f64 = 5.0;
+
+/// About how long the run takes here, by the times of its plan; the files take what the storage
+/// was seen to need.
+pub(crate) fn time(plan: &Plan) -> String {
+    let sum = |of: fn(&JobPlan) -> Option<u64>| plan.jobs.iter().filter_map(of).sum::<u64>() as f64;
+    let (clocks, checks) = (sum(|job| job.stop.runtime_ns), sum(|job| job.verify_ns));
+    let files = FILLS * FILL_SECONDS * 1e9;
+    format!(
+        "this takes about {} here: {} of {} in all, {} of verification, the rest to write \
+         the files",
+        human_ns(clocks + checks + files),
+        many(plan.jobs.len() as u64, "load"),
+        human_ns(clocks),
+        human_ns(checks)
+    )
+}
 
 /// The jobs, on files that suit disk and memory and are written in seconds; ranks divide them, and
 /// take the smallest of all ranks.

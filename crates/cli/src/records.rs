@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// [`read_all`], with each run once and short names.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Set, Failure> {
     let mut set = read_all(paths)?;
-    set.count_once();
+    set.keep_runs();
     shorten(&mut set.members);
     Ok(set)
 }
@@ -51,6 +51,7 @@ pub(crate) fn read_each(paths: &[PathBuf]) -> Result<Set, Failure> {
                 set.left_out.extend(one.left_out);
                 set.sweeps.extend(one.sweeps);
                 set.lacks.extend(one.lacks);
+                set.unreadable.extend(one.unreadable);
             }
             Err(failure) => set.unread.push(format!("Not checked: {failure}")),
         }
@@ -154,7 +155,14 @@ fn sweep(directory: &Path, set: &mut Set) -> Result<(), Failure> {
     let Swept { sweep, records, missing, lacks } = swept(directory)?;
     set.lacks.extend(lacks);
     for Listed { path, at, within_limit, digest } in records {
-        let mut member = Member { at, within_limit, ..member(&path)? };
+        let member = match member(&path) {
+            Ok(member) => member,
+            Err(failure) => {
+                set.unreadable.push(failure.to_string());
+                continue;
+            }
+        };
+        let mut member = Member { at, within_limit, ..member };
         if let Some(listed) = digest {
             hold_listed(&mut member.recheck, &path, &listed)?;
         }

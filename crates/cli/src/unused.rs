@@ -184,6 +184,16 @@ pub(crate) fn report(report: &Report, format: &str, to_stdout: bool) -> Result<(
             "only html, pdf, svg and markdown have a title; leave it out",
         ),
         (
+            "--x",
+            report.x.is_some() && !page && format != "svg",
+            "only html, pdf and svg have the plot; leave it out",
+        ),
+        (
+            "--lines",
+            report.lines.is_some() && !page && format != "svg",
+            "only html, pdf and svg have the plot; leave it out",
+        ),
+        (
             "--topo",
             report.topo.is_some() && !page,
             "only html and pdf have the picture; leave it out",

@@ -19,7 +19,7 @@ pub struct HolesReading {
 /// what it uses of them. Storage that compresses or leaves out zeros is faster with what repeats.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ContentReading {
-    /// Blocks that were looked at; holes are none of them.
+    /// Blocks that were looked at. One in a hole is all zero, as its readers get it.
     pub blocks: u64,
     /// Those that are all zero.
     pub zero_blocks: u64,

@@ -21,4 +21,14 @@ pub struct RunOf {
 impl RunOf {
     /// How `of` begins for a comparison of two job files.
     pub const AB: &str = "--ab";
+
+    /// How `of` reads for the sweep that began then.
+    pub fn sweep(started_at: &str) -> String {
+        format!("sweep of {started_at}")
+    }
+
+    /// Whether the run is of the sweep that began then.
+    pub fn is_of_sweep(&self, started_at: &str) -> bool {
+        self.of == RunOf::sweep(started_at)
+    }
 }

@@ -3,6 +3,7 @@
 use gpuio_record::{JobPlan, JobResult, Record};
 
 use crate::Recheck;
+use crate::number::many;
 use crate::standing;
 
 /// A kind of doubt.
@@ -12,7 +13,25 @@ struct Doubt {
     /// Its meaning, in a few words.
     help: &'static str,
     /// Words on a job of a record, where the doubt is there.
-    of: fn(&Recheck, &Record, &JobPlan, &JobResult) -> Option<String>,
+    of: fn(&Held<'_>, &Record, &JobPlan, &JobResult) -> Option<String>,
+}
+
+/// The check of a record by itself, and what its set lacks.
+#[derive(Clone, Copy)]
+pub(crate) struct Held<'a> {
+    pub(crate) recheck: &'a Recheck,
+    /// Why the records of its set are not, or may not be, all runs that were made.
+    pub(crate) lacks: &'a [String],
+}
+
+/// That records are not all runs that were made, with the first reason.
+pub(crate) fn incomplete(lacks: &[String]) -> Option<String> {
+    let (first, more) = lacks.split_first()?;
+    let more = match more.len() as u64 {
+        0 => String::new(),
+        more => format!(" (and {})", many(more, "further reason")),
+    };
+    Some(format!("Not all runs that were made, or not for sure: {first}{more}"))
 }
 
 /// Every kind but the caveats of [`standing`], the gravest first.
@@ -20,22 +39,27 @@ const DOUBTS: &[Doubt] = &[
     Doubt {
         name: "changed",
         help: "the content of the record is not that of its digest",
-        of: |recheck, _, _, _| recheck.changed_in_words(),
+        of: |held, _, _, _| held.recheck.changed_in_words(),
     },
     Doubt {
         name: "another_record",
         help: "it is not the record that its sweep made",
-        of: |recheck, _, _, _| recheck.misplaced_in_words(),
+        of: |held, _, _, _| held.recheck.misplaced_in_words(),
     },
     Doubt {
         name: "contradiction",
         help: "figures of the record do not follow from its counts",
-        of: |recheck, _, _, _| recheck.contradiction(),
+        of: |held, _, _, _| held.recheck.contradiction(),
     },
     Doubt {
         name: "no_digest",
         help: "the record has no digest, so that it is unknown whether it was changed",
-        of: |recheck, _, _, _| recheck.unproved_in_words(),
+        of: |held, _, _, _| held.recheck.unproved_in_words(),
+    },
+    Doubt {
+        name: "not_all_runs",
+        help: "the records are not all runs that were made, or not for sure",
+        of: |held, _, _, _| incomplete(held.lacks),
     },
     Doubt {
         name: "too_short",
@@ -57,25 +81,25 @@ const DOUBTS: &[Doubt] = &[
 
 /// The doubts about a job, each with its name.
 pub(crate) fn of(
-    recheck: &Recheck,
+    held: &Held<'_>,
     record: &Record,
     plan: &JobPlan,
     result: &JobResult,
 ) -> Vec<(&'static str, String)> {
     let own = DOUBTS.iter();
-    let own = own.filter_map(|one| Some((one.name, (one.of)(recheck, record, plan, result)?)));
+    let own = own.filter_map(|one| Some((one.name, (one.of)(held, record, plan, result)?)));
     let caveats = standing::caveats(record, plan, result).into_iter();
     own.chain(caveats.map(|caveat| (caveat.name, caveat.why))).collect()
 }
 
 /// The same in one text; empty where nothing speaks against the figures.
 pub(crate) fn in_words(
-    recheck: &Recheck,
+    held: &Held<'_>,
     record: &Record,
     plan: &JobPlan,
     result: &JobResult,
 ) -> String {
-    let all = of(recheck, record, plan, result).into_iter();
+    let all = of(held, record, plan, result).into_iter();
     all.map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; ")
 }
 

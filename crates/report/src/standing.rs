@@ -7,6 +7,7 @@ use gpuio_record::{Fill, GuardNote, JobPlan, JobResult, Record, SHORT_NS, Source
 
 use crate::number::{many, time};
 use crate::others;
+use crate::workload::jobs;
 
 /// File systems that keep files in memory.
 const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
@@ -39,11 +40,15 @@ pub(crate) fn unmeasured(record: &Record, plan: &JobPlan, result: &JobResult) ->
     Some(why.to_owned())
 }
 
+/// The warnings about a job, or about the whole run.
+fn warnings<'a>(record: &'a Record, plan: &'a JobPlan) -> impl Iterator<Item = &'a WarningKind> {
+    let own = |job: &Option<String>| job.as_ref().is_none_or(|job| *job == plan.name);
+    record.warnings.iter().filter(move |one| own(&one.job)).map(|warning| &warning.kind)
+}
+
 /// Time and I/Os of a job that a warning calls too short for its rate or percentiles.
 fn short_run(record: &Record, plan: &JobPlan) -> Option<(u64, u64)> {
-    let own =
-        record.warnings.iter().filter(|one| one.job.as_ref().is_none_or(|job| *job == plan.name));
-    own.map(|warning| &warning.kind).find_map(|kind| match kind {
+    warnings(record, plan).find_map(|kind| match kind {
         WarningKind::RunTooShort { elapsed_ns, ios, .. } => Some((*elapsed_ns, *ios)),
         _ => None,
     })
@@ -52,6 +57,47 @@ fn short_run(record: &Record, plan: &JobPlan) -> Option<(u64, u64)> {
 /// Whether a warning says that a job was too short for its rate or percentiles.
 pub(crate) fn is_too_short(record: &Record, plan: &JobPlan) -> bool {
     short_run(record, plan).is_some()
+}
+
+/// The same in words: `16 I/Os in 858 µs, too little to judge a rate`.
+pub(crate) fn short_in_words(record: &Record, plan: &JobPlan) -> Option<String> {
+    let (elapsed_ns, ios) = short_run(record, plan)?;
+    let what = match too_short(record, plan) {
+        Some(_) => "too little to judge a rate",
+        None => "too few for its percentiles",
+    };
+    Some(format!("{} in {}, {what}", many(ios, "I/O"), time(elapsed_ns)))
+}
+
+/// Time for data between the I/Os of a job, which its rate has in it, where a warning says so.
+pub(crate) fn between_ios(record: &Record, plan: &JobPlan) -> Option<String> {
+    warnings(record, plan).find_map(|kind| match kind {
+        WarningKind::WorkBetweenIos { between_ns, share, .. } => Some(format!(
+            "{} ({:.1} % of its threads' time) went into generating or checking data; the rate has \
+             this time in it, the latencies do not",
+            time(*between_ns),
+            share * 100.0
+        )),
+        _ => None,
+    })
+}
+
+/// Marks behind a rate in tables, with their meaning.
+const MARKS: [(&str, &str); 2] = [
+    ("!", "too short for its rate or percentiles"),
+    ("~", "not of the storage alone, or unknown: see below"),
+];
+
+/// The marks behind the rate of a job; empty where it is that of a whole run of storage alone.
+pub(crate) fn marks(record: &Record, plan: &JobPlan, result: &JobResult) -> String {
+    let holds = [is_too_short(record, plan), !caveats(record, plan, result).is_empty()];
+    MARKS.iter().zip(holds).filter(|(_, holds)| *holds).map(|((mark, _), _)| *mark).collect()
+}
+
+/// The meaning of the marks behind the rates of a record.
+pub(crate) fn legend(record: &Record) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all: String = jobs(record).map(|(plan, result)| marks(record, plan, result)).collect();
+    MARKS.into_iter().filter(move |(mark, _)| all.contains(mark))
 }
 
 /// `16 I/Os in 858 µs` of a job that did too little for a rate: less than a second, or fewer I/Os

@@ -89,9 +89,10 @@ pub(crate) enum Verb {
     ///
     /// Without arguments: creates scratch files in this directory, runs short read and write loads
     /// on every path that can run here, verifies samples of the data that was read and written,
-    /// prints one screen with a conclusion and saves the record; all of it in about a minute. With
-    /// options that describe a load: runs one job with the defaults in brackets. SIZE: bytes, or
-    /// with suffix k, M, G, T (powers of 1024). TIME: seconds, or with suffix us, ms, s, min, h, d.
+    /// prints one screen with a conclusion and saves the record; all of it in one to two minutes:
+    /// its first line says about how long it takes here. With options that describe a load: runs
+    /// one job with the defaults in brackets. SIZE: bytes, or with suffix k, M, G, T (powers of
+    /// 1024). TIME: seconds, or with suffix us, ms, s, min, h, d.
     #[command(after_help = examples::BENCH)]
     Bench(Box<Bench>),
     /// Diagnose storage-to-GPU I/O problems on this machine and suggest fixes.

@@ -96,6 +96,12 @@ pub(crate) struct Report {
     /// Title of the report [name of the sweep or record]
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
+    /// Axis across the first plot: a key on which the records differ in numbers [the first varied]
+    #[arg(long, value_name = "KEY")]
+    pub(crate) x: Option<String>,
+    /// A line of the first plot for each value of this key, beside paths [one value is drawn]
+    #[arg(long, value_name = "KEY")]
+    pub(crate) lines: Option<String>,
     /// SVG picture of the machine's topology, or none [drawn if the records are from this machine]
     #[arg(long, value_name = "FILE|none")]
     pub(crate) topo: Option<PathBuf>,

@@ -107,6 +107,9 @@ fn alone(bench: &Bench) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let sink = sink(bench)?;
+    if bench.is_quick() && !bench.out.quiet {
+        message!("note: {}", quick::time(&session.plan));
+    }
     carry_out(session, &bench.out, |record| finish(bench, sink, record))
 }
 

@@ -396,22 +396,14 @@ fn print(
         output::put("Verifying data")?;
         output::put(&line::lines(line::ranks(record), &reads).join("\n"))?;
     }
-    // gdsio's XferType is the requested path; the actual path is printed after it.
-    let left_out =
-        |line: &&String| extras.out.quiet && LEFT_OUT.iter().any(|one| line.starts_with(one));
-    for line in line::comments(record).iter().filter(|line| !left_out(line)) {
-        // A file with the line alone must not pass for a result of hardware.
-        match line.starts_with(line::SOFTWARE) {
-            true => output::put(line)?,
-            false => message!("{line}"),
-        }
+    // gdsio's XferType is the requested path; the actual path is printed after it. A file with the
+    // line alone must not pass for a result without doubts.
+    for line in line::comments(record) {
+        output::put(&line)?;
     }
     trouble(record);
     Ok(())
 }
-
-/// Comments that `--quiet` leaves out.
-const LEFT_OUT: [&str; 2] = ["# too short:", "# unknown:"];
 
 fn pair<'a>(record: &'a Record, result: &'a JobResult) -> Option<Job<'a>> {
     let plan: &JobPlan = record.plan.jobs.iter().find(|plan| plan.name == result.name)?;

@@ -55,7 +55,7 @@ fn check(show: &Show, as_json: bool) -> Result<ExitCode, Failure> {
     let set = records::read_each(&show.records)?;
     let found: Vec<Found<'_>> = set.members.iter().map(Found::of).collect();
     delivery.put(&if as_json { in_json(&set, &found) } else { in_words(&set, &found) })?;
-    let none = set.unread.is_empty() && set.lacks.is_empty();
+    let none = set.unread.is_empty() && set.not_here().is_empty();
     let whole = found.iter().all(|one| one.recheck().wrong.is_empty()) && none;
     Ok(match (!found.is_empty() && whole, found.iter().any(|one| one.open.is_some())) {
         (false, _) => ExitCode::from(1),
@@ -129,7 +129,8 @@ fn in_json(set: &Set, found: &[Found<'_>]) -> String {
         all.into_iter().chain(wrong).chain(unknown).chain(not).collect::<Vec<Value>>()
     };
     let files = set.unread.iter().map(|why| row(None, "the file", "unread", why));
-    let lacks = set.lacks.iter().map(|why| row(None, "the sweep", "missing", why));
+    let lacks = set.not_here();
+    let lacks = lacks.iter().map(|why| row(None, "the sweep", "missing", why));
     let points = set.left_out.iter().map(|why| row(None, "the point", "missing", why));
     let checks: Vec<Value> =
         found.iter().flat_map(of_record).chain(files).chain(lacks).chain(points).collect();
@@ -156,7 +157,8 @@ fn in_words(set: &Set, found: &[Found<'_>]) -> String {
         text += &format!("{}: {}.\n", one.member.name, one.outcome());
         text.extend(one.member.digest.iter().map(|digest| format!("SHA-256 {digest}\n")));
     }
-    let others = set.lacks.iter().chain(&set.unread).chain(&set.left_out);
+    let lacks = set.not_here();
+    let others = lacks.iter().chain(&set.unread).chain(&set.left_out);
     text.extend(others.map(|why| format!("{why}\n")));
     let any = |content| set.members.iter().any(|member| member.record.content_sha256 == content);
     let (intact, none) = (any(ContentDigest::Intact), any(ContentDigest::NoDigest));

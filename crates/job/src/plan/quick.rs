@@ -47,8 +47,8 @@ pub fn quick_spec(size: QuickSize) -> Spec {
     Spec { name: None, jobs: jobs.into_iter().map(job).collect() }
 }
 
-/// Divides the time of the quick run among its jobs, so that it ends in about a minute however many
-/// paths the machine has; times that were requested stay.
+/// Divides the time of the quick run among its jobs, so that it ends in one to two minutes however
+/// many paths the machine has; times that were requested stay.
 pub fn fit_quick(plan: &mut Plan, runtime_requested: bool) {
     let jobs = plan.jobs.len().max(1) as u64;
     for job in &mut plan.jobs {

@@ -69,11 +69,12 @@ fn offsets(of: Range<u64>, most: u64) -> impl Iterator<Item = u64> {
     })
 }
 
-/// A block of a file; `None` where it lies in a hole, which is no content, or past the end.
+/// A block of a file, of a hole the zeros that its readers get; `None` past the end.
 fn block(file: &File, at: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let hole = || Ok((at + BLOCK as u64 <= file.metadata()?.len()).then(|| vec![0; BLOCK]));
     match seek(file, SeekFrom::Data(at)) {
-        Ok(data) if data > at => return Ok(None),
-        Err(Errno::NXIO) => return Ok(None),
+        Ok(data) if data > at => return hole(),
+        Err(Errno::NXIO) => return hole(),
         // Without holes that it knows, a file system says that all is data.
         Ok(_) | Err(_) => {}
     }
@@ -112,6 +113,15 @@ mod tests {
         assert_eq!(of(0..40_960, 3), [0, 16_384, 36_864]);
         assert_eq!(of(0..4095, 32), [0_u64; 0]);
         assert_eq!(of(0..u64::MAX, 2).len(), 2);
+    }
+
+    #[test]
+    fn a_hole_is_looked_at_as_the_zeros_that_it_is_read_as() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(3 * BLOCK as u64).unwrap();
+        let of = |nth: u64| block(&file, nth * BLOCK as u64).unwrap();
+        assert_eq!([of(0), of(2)], [Some(vec![0; BLOCK]), Some(vec![0; BLOCK])]);
+        assert_eq!(of(3), None);
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub enum Severity {
     Invalid,
     /// They are not the figures of the request.
     NotAsRequested,
+    /// They are right, but of too little for another run to give the same.
+    Imprecise,
     /// They are right, but in part of something else.
     Mixed,
     /// They are right, with an explanation.
@@ -41,6 +43,10 @@ impl Severity {
             Severity::Invalid => "The figures are not those that were to be measured.",
             Severity::NotAsRequested => {
                 "The figures are right, but not for the load or the storage that was requested."
+            }
+            Severity::Imprecise => {
+                "The figures are right, but of too short a time or too few I/Os to be those of \
+                 another run."
             }
             Severity::Mixed => "The figures are right, and something else has a part in them.",
             Severity::Explained => "The figures are right; this explains them.",

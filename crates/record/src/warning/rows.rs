@@ -256,7 +256,7 @@ warnings! {
         known: bool = false,
     } => of_device_cache(device, *known, spell),
     /// The run was too short for its percentiles or rate.
-    RunTooShort: Mixed, ignore:
+    RunTooShort: Imprecise, ignore:
         "You only try whether the command works." {
         /// Time measured.
         elapsed_ns: u64 = 120_000_000,

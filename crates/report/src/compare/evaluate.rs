@@ -1,7 +1,7 @@
 //! Evaluates a metric of two cells: ratio, interval, verdict.
 
 use gpuio_base::stat::infer::{
-    Ratio, geometric_mean, paired, predicted, rank_sum, t_quantile, welch, within,
+    Ratio, geometric_mean, is_above, paired, predicted, rank_sum, t_quantile, welch, within,
 };
 use gpuio_record::Metric;
 
@@ -119,14 +119,14 @@ fn verdict(metric: &Metric, (low, high): (f64, f64), basis: Basis, large: f64) -
     if basis == Basis::Rounding {
         return Verdict::NotEnoughRuns;
     }
-    if low <= 1.0 && high >= 1.0 {
+    let Some(is_more) = is_above((low, high), 1.0) else {
         let is_open = low < 1.0 / large || high > large;
         return if is_open { Verdict::NotEnoughRuns } else { Verdict::Noise };
-    }
+    };
     if basis == Basis::WithinRuns {
         return Verdict::NotEnoughRuns;
     }
-    if Some(low > 1.0) == metric.more_is_better() { Verdict::Better } else { Verdict::Worse }
+    if Some(is_more) == metric.more_is_better() { Verdict::Better } else { Verdict::Worse }
 }
 
 /// How many runs of each side would decide: make the interval exclude 1, or a large gain and a

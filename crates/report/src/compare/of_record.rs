@@ -14,6 +14,7 @@ use crate::compare::keys;
 use crate::compare::run::{BUCKET, Figure, Run, rates};
 use crate::copies::Content;
 use crate::recheck;
+use crate::standing;
 
 /// One run for each job that ran and each requested direction, in plan order. `from` is the file's
 /// name, `at` the record's point in a sweep.
@@ -54,7 +55,7 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             others: crate::others::of(record, plan, result),
             others_unknown: result.others_cpu_unknown.is_some(),
             is_doubtful: changed.is_some(),
-            notes: changed.iter().cloned().chain(notes(result)).collect(),
+            notes: changed.iter().cloned().chain(notes(&job)).collect(),
         }
     })
     .collect()
@@ -79,16 +80,19 @@ fn since_submission(side: &Side<'_>) -> Option<Summary> {
     latency.file.clone().filter(|_| paced)
 }
 
-/// Figures of a result that can't be compared.
-fn notes(result: &JobResult) -> Vec<String> {
-    let bound = result.cpu.us_per_mib.is_some() && result.cpu.scope.is_at_least();
+/// Figures of a result that can't be compared, and data with which storage may be faster: on both
+/// sides alike it is no difference.
+fn notes(job: &Job<'_>) -> Vec<String> {
+    let bound = job.result.cpu.us_per_mib.is_some() && job.result.cpu.scope.is_at_least();
     // Without its figure, so that the repeats of a side share one line.
     let note = bound.then(|| {
         "CPU per MiB is not compared: other threads that gpuio can't identify may have worked for \
          the job, so only a lower bound is known"
             .to_owned()
     });
-    note.into_iter().collect()
+    // Unknown data is an unknown property.
+    let content = job.data().and_then(|_| standing::content(job.plan, job.result));
+    note.into_iter().chain(content).collect()
 }
 
 fn properties(job: &Job<'_>) -> BTreeMap<&'static str, String> {

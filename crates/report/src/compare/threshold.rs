@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use gpuio_base::stat::infer::is_above;
 use gpuio_record::Metric;
 use gpuio_record::metric::{self, List};
 
@@ -86,8 +87,7 @@ impl Threshold {
 
     /// Whether the whole interval is worse than the threshold allows.
     pub(crate) fn is_beyond(&self, more_is_better: bool, low: f64, high: f64) -> bool {
-        let limit = self.limit(more_is_better);
-        if more_is_better { high < limit } else { low > limit }
+        is_above((low, high), self.limit(more_is_better)) == Some(!more_is_better)
     }
 
     /// A metric of a pair, by its entry; `disturbed` where others were beside runs that are not in

@@ -12,8 +12,9 @@ use gpuio_record::{
 };
 use serde::Serialize;
 
+use crate::Recheck;
+use crate::doubts::{self, Held};
 use crate::workload::{actual_engine, block_bounds, rw, sides};
-use crate::{Recheck, doubts};
 
 /// A column. Its name never changes; new columns are added at the end.
 #[derive(Debug, Clone)]
@@ -93,7 +94,7 @@ pub fn render(record: &Record, recheck: &Recheck) -> String {
     let heads: Vec<String> = heads.chain([DOUBT.to_owned()]).collect();
     let line = |side: Side<'_>| {
         let cells = columns.iter().map(|column| column.cell(&side));
-        let doubt = doubts::in_words(recheck, record, side.plan, side.result);
+        let doubt = doubts::in_words(&Held { recheck, lacks: &[] }, record, side.plan, side.result);
         cells.chain([doubt]).collect()
     };
     csv_of([heads].into_iter().chain(sides(record).map(line)))

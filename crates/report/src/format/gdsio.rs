@@ -47,8 +47,9 @@ pub const SOFTWARE: &str = "# software GPU:";
 
 /// Everything that the lines can't say, each behind its word and a colon, so that a script that
 /// looks for `IoType:` ignores it: `# software GPU: …`, that the run did not end as requested, that
-/// faults were injected, that it was too short or others are unknown, contents that storage may be
-/// faster with, its ranks, parts of larger loads, paths, and others beside it. Without line feeds.
+/// faults were injected, that it was too short or others are unknown, time for data between I/Os,
+/// contents that storage may be faster with, its ranks, parts of larger loads, paths, and others
+/// beside it. Without line feeds.
 pub fn comments(record: &Record) -> Vec<String> {
     let mut all = Vec::new();
     if record.plan.software_gpu {
@@ -74,9 +75,8 @@ pub fn comments(record: &Record) -> Vec<String> {
         jobs(record).filter_map(line).collect::<Vec<_>>()
     };
     all.extend(of_jobs("faults injected", &|plan, _| plan.inject.clone()));
-    all.extend(of_jobs("too short", &|plan, _| {
-        standing::too_short(record, plan).map(|few| format!("{few}, too little to judge a rate"))
-    }));
+    all.extend(of_jobs("too short", &|plan, _| standing::short_in_words(record, plan)));
+    all.extend(of_jobs("between I/Os", &|plan, _| standing::between_ios(record, plan)));
     all.extend(of_jobs("unknown", &|_, job| job.others_cpu_unknown.clone()));
     all.extend(of_jobs("content", &|plan, job| standing::content(plan, job)));
     all.extend(clients(record));

@@ -272,10 +272,8 @@ fn table(record: &Record) -> Section {
         let part = part(loads[0].0.direction);
         columns = columns
             .figures(format!("{rw} {size}"), move |row| {
-                of(row, &of_kind).map(|load| {
-                    let mark = if is_marked(record, load) { DOUBTFUL } else { "" };
-                    load.rate() + mark
-                })
+                let load = of(row, &of_kind)?;
+                Some(load.rate() + &standing::marks(record, load.0.plan, load.0.result))
             })
             .tight()
             .part(part);
@@ -302,19 +300,12 @@ fn table(record: &Record) -> Section {
         .part(part(Towards::Read))
         .table("paths", rows);
     section.table(table);
-    if all.iter().any(|load| is_marked(record, load)) {
-        section.paragraph(format!(
-            "{DOUBTFUL} too short for a rate, or not the rate of the storage alone: see below"
-        ));
+    let marks = standing::legend(record).map(|(mark, meaning)| format!("{mark} {meaning}"));
+    let marks = marks.collect::<Vec<_>>().join("; ");
+    if !marks.is_empty() {
+        section.paragraph(marks);
     }
     section
-}
-
-/// Behind a rate that is no plain rate of storage.
-const DOUBTFUL: &str = "~";
-
-fn is_marked(record: &Record, load: &Load<'_>) -> bool {
-    standing::is_too_short(record, load.0.plan) || !caveats(record, load).is_empty()
 }
 
 /// The load of a row that is of this kind.

@@ -48,6 +48,11 @@ impl Recheck {
         if found.is_empty() { self.unproved_in_words() } else { Some(found.join(". ")) }
     }
 
+    /// Why the record is known not to be what gpuio wrote there.
+    pub(crate) fn forged(&self) -> Option<String> {
+        self.misplaced_in_words().or_else(|| self.changed_in_words())
+    }
+
     /// Figures that do not follow from counts; the digest and the place are no figures.
     fn figures(&self) -> impl Iterator<Item = &String> {
         let other = [&self.changed, &self.misplaced];

@@ -228,12 +228,16 @@ pub(super) fn axes(set: &Set) -> Vec<Axis> {
     axes
 }
 
+/// The key of our axis for what a job file names so.
+pub(super) fn own_key(name: &str) -> &str {
+    SAME.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| ours)
+}
+
 /// The keys of the axes that sweeps of the set varied, in their order.
 pub(super) fn varied(set: &Set) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for axis in set.sweeps.iter().flat_map(|sweep| &sweep.axes) {
-        let same = SAME.iter().find(|(theirs, _)| *theirs == axis.key);
-        let key = same.map_or(axis.key.as_str(), |(_, ours)| ours);
+        let key = own_key(&axis.key);
         if axis.values.len() > 1 && !keys.iter().any(|known| known == key) {
             keys.push(key.to_owned());
         }

@@ -317,9 +317,13 @@ fn range(points: &[Point<'_>]) -> String {
         let job = if alike { format!("{}: ", point.rows[0].plan.name) } else { String::new() };
         format!("{} ({job}{})", point.rate(), words(point))
     };
+    let kind = |point: &Point<'_>| {
+        let plan = point.rows[0].plan;
+        (load_word(plan), sizes_short(plan), paced(plan))
+    };
     let apart = match high.beats(low) {
-        // Loads of all kinds lie apart for many reasons.
-        _ if all.len() > 2 || low.median <= 0.0 => String::new(),
+        // Loads of all kinds lie apart for many reasons, and so do unlike ones.
+        _ if all.len() > 2 || kind(low) != kind(high) || low.median <= 0.0 => String::new(),
         Some(false) => ": their 95 % intervals overlap, so none is clearly faster".to_owned(),
         Some(true) => format!(": {}", times(high.median / low.median)),
         None => format!(": {} (an interval needs three runs)", times(high.median / low.median)),

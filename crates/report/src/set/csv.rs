@@ -5,7 +5,7 @@ use gpuio_base::document::{csv_of, unique};
 use gpuio_record::Side;
 
 use super::Set;
-use crate::doubts;
+use crate::doubts::{self, Held};
 use crate::format::csv::{DOUBT, columns};
 use crate::workload::sides;
 
@@ -22,6 +22,7 @@ pub(super) fn render(set: &Set) -> String {
     let names = columns.iter().map(|column| column.name.to_string());
     let heads = names.chain(["record".to_owned(), DOUBT.to_owned()]);
     let heads: Vec<String> = heads.chain(axes.iter().map(|key| format!("axis_{key}"))).collect();
+    let lacks = set.not_here();
     let of_member = |member: &super::Member| {
         let place = |key: &&str| {
             let at = member.at.iter().find(|(name, _)| name == key);
@@ -30,7 +31,8 @@ pub(super) fn render(set: &Set) -> String {
         let line = |side: Side<'_>| {
             let row = columns.iter().map(|column| column.cell(&side));
             let record = &member.record;
-            let doubt = doubts::in_words(&member.recheck, record, side.plan, side.result);
+            let held = Held { recheck: &member.recheck, lacks: &lacks };
+            let doubt = doubts::in_words(&held, record, side.plan, side.result);
             row.chain([member.name.clone(), doubt]).chain(axes.iter().map(place)).collect()
         };
         sides(&member.record).map(line).collect::<Vec<Vec<String>>>()

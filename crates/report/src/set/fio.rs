@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::Set;
 use super::rows::{Row, rows};
-use crate::doubts;
+use crate::doubts::{self, Held};
 use crate::number::float;
 use crate::workload::{actual_engine, block_bounds, rw, sizes_short};
 
@@ -54,18 +54,19 @@ fn document(set: &Set, jobs: &[Row<'_>]) -> String {
         let software = if record.plan.software_gpu { ", software GPU" } else { "" };
         format!("{} {}{software}", record.tool.name, record.tool.version)
     });
+    let lacks = set.not_here();
     let value = json!({
         "fio version": tool,
         "time": record.map(|record| record.started_at.clone()),
         "global options": {},
-        "jobs": jobs.iter().map(job).collect::<Vec<Value>>(),
+        "jobs": jobs.iter().map(|row| job(row, &lacks)).collect::<Vec<Value>>(),
     });
     let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
     text.push('\n');
     text
 }
 
-fn job(row: &Row<'_>) -> Value {
+fn job(row: &Row<'_>, lacks: &[String]) -> Value {
     let (plan, result) = (row.plan, row.result);
     let seconds = float(result.last_done_ns) / 1e9;
     // fio divides by the run time of all threads together.
@@ -74,6 +75,7 @@ fn job(row: &Row<'_>) -> Value {
         false => 0.0,
     };
     let (ns, us, ms) = spread(row);
+    let held = Held { recheck: &row.member.recheck, lacks };
     json!({
         "jobname": plan.name,
         "groupid": plan.group,
@@ -97,7 +99,7 @@ fn job(row: &Row<'_>) -> Value {
             "verdict": result.proof.as_ref().map(|proof| proof.verdict.words.clone()),
             "software_gpu": plan.uses_software_gpu(),
             "latency": "from due to completed",
-            "doubts": doubts::of(&row.member.recheck, row.record, plan, result)
+            "doubts": doubts::of(&held, row.record, plan, result)
                 .into_iter()
                 .map(|(doubt, why)| json!({ "doubt": doubt, "why": why }))
                 .collect::<Vec<Value>>(),

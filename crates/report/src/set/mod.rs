@@ -35,6 +35,7 @@ use gpuio_record::metric::List;
 use gpuio_record::{Metric, Record, RunOf, Sweep};
 
 use crate::copies::{Content, Copies};
+use crate::doubts;
 use crate::number::many;
 use crate::printable;
 use crate::recheck::{Recheck, recheck};
@@ -94,6 +95,12 @@ pub struct Set {
     /// Maximum compressed size of the records in a page; `None` for no limit. Figures,
     /// distributions and series of all records are always in it.
     pub embed_limit: Option<usize>,
+    /// The key of the axis across the first plot; `None` for the first that was varied.
+    pub x: Option<String>,
+    /// The key of the axis whose values have a line each in the first plot, beside paths.
+    pub lines: Option<String>,
+    /// Files that a sweep lists and that can't be read, with the reason.
+    pub unreadable: Vec<String>,
 }
 
 impl Set {
@@ -111,19 +118,44 @@ impl Set {
         Cow::Owned(shown)
     }
 
-    /// Leaves out records that the set has already, whatever their files' names: a copy is no run.
-    pub fn count_once(&mut self) {
+    /// Leaves out what is no run of its own: copies, whatever their files' names, and records that
+    /// are known to be changed or to stand in the place of another. A set of nothing else keeps
+    /// these, with the doubt about each.
+    pub fn keep_runs(&mut self) {
+        if self.members.iter().any(|member| member.recheck.forged().is_none()) {
+            self.members.retain(|member| {
+                let why = member.recheck.forged();
+                let say = |why| format!("{}: left out of all figures: {why}", member.name);
+                self.lacks.extend(why.clone().map(say));
+                why.is_none()
+            });
+        }
         let mut copies = Copies::default();
         let mut nth = 0;
         self.members.retain(|member| {
             nth += 1;
             let copy = copies.of(Content::of_record(&member.record), nth, &member.name);
-            // In the place of a sweep's own run a copy hides that this one is missing.
-            let is_astray = member.recheck.misplaced.is_some();
-            let to = if is_astray { &mut self.lacks } else { &mut self.left_out };
-            to.extend(copy.clone());
+            self.left_out.extend(copy.clone());
             copy.is_none()
         });
+    }
+
+    /// Draws the first plot across the axis of this name.
+    ///
+    /// # Errors
+    /// The names of the axes that it can be drawn across.
+    pub fn draw_across(&mut self, name: &str) -> Result<(), Vec<String>> {
+        self.x = Some(plot::across(self, name)?);
+        Ok(())
+    }
+
+    /// Draws a line of the first plot for each value on the axis of this name.
+    ///
+    /// # Errors
+    /// The names of the axes on which the records differ.
+    pub fn draw_lines(&mut self, name: &str) -> Result<(), Vec<String>> {
+        self.lines = Some(plot::parting(self, name)?);
+        Ok(())
     }
 
     /// A sentence on the records whose figures do not follow from their counts, or of which that is
@@ -146,26 +178,35 @@ impl Set {
     }
 
     /// Why runs that were made are not in the set, or may not be.
-    fn not_here(&self) -> Vec<String> {
+    pub fn not_here(&self) -> Vec<String> {
         let of_runs = self.members.iter().filter_map(|member| member.record.run_of.as_ref());
-        let unlisted = self.sweeps.is_empty() && of_runs.clone().any(|one| one.runs.is_none());
+        let of_sweep = |one: &RunOf| one.runs.is_none() || !one.of.starts_with(RunOf::AB);
+        let unlisted = self.sweeps.is_empty() && of_runs.clone().any(of_sweep);
+        // A sweep's list knows better than its plan how many runs were made.
+        let made: Vec<RunOf> = of_runs
+            .cloned()
+            .map(|one| match self.sweeps.iter().any(|sweep| one.is_of_sweep(&sweep.started_at)) {
+                true => RunOf { runs: None, ..one },
+                false => one,
+            })
+            .collect();
         let list = unlisted.then(|| {
             "the records are of a sweep, and its sweep.json, which lists all points and runs, is \
              not among them"
                 .to_owned()
         });
-        self.lacks.iter().cloned().chain(gaps(of_runs)).chain(list).collect()
+        self.unreadable
+            .iter()
+            .chain(&self.lacks)
+            .cloned()
+            .chain(gaps(made.iter()))
+            .chain(list)
+            .collect()
     }
 
     /// A sentence on runs that were made and are not in the set, if there are any.
-    fn incomplete(&self) -> Option<String> {
-        let mut all = self.not_here().into_iter();
-        let (first, more) = (all.next()?, all.count() as u64);
-        let more = (more > 0).then(|| {
-            format!(" {}.", many(more, "further reason is|further reasons are") + " below")
-        });
-        let more = more.unwrap_or_default();
-        Some(format!("Not all runs that were made, or not for sure: {first}.{more}"))
+    pub fn incomplete(&self) -> Option<String> {
+        doubts::incomplete(&self.not_here()).map(|text| text + ".")
     }
 
     /// A sentence on jobs that are a part of a larger load, if there are any.

@@ -8,7 +8,7 @@ use gpuio_record::metric::{Family, List};
 use super::Set;
 use super::axes::{Axis, axes};
 use super::rows::{Row, rows};
-use crate::doubts;
+use crate::doubts::{self, Held};
 
 /// How the text begins.
 pub(super) const MARK: &str = "# TYPE gpuio_run info";
@@ -18,7 +18,7 @@ pub(super) fn render(set: &Set) -> String {
     let rows = rows(set);
     let labels = labels(set, &rows);
     let mut out = runs(set);
-    doubts(&mut out, &rows);
+    doubts(&mut out, &rows, &set.not_here());
     for (metric, family) in gauges(List::Families) {
         gauge_head(&mut out, &family);
         for (row, labels) in rows.iter().zip(&labels) {
@@ -176,7 +176,7 @@ fn doubts_head(out: &mut String) -> &'static str {
 }
 
 /// A sample for each doubt about a job.
-fn doubts(out: &mut String, rows: &[Row<'_>]) {
+fn doubts(out: &mut String, rows: &[Row<'_>], lacks: &[String]) {
     let firsts = || rows.iter().filter(|row| !row.is_second());
     let each = |row: &Row<'_>| {
         let number = row.nth.to_string();
@@ -190,7 +190,8 @@ fn doubts(out: &mut String, rows: &[Row<'_>]) {
             ];
             written(&labels)
         };
-        let all = doubts::of(&row.member.recheck, row.record, row.plan, row.result);
+        let held = Held { recheck: &row.member.recheck, lacks };
+        let all = doubts::of(&held, row.record, row.plan, row.result);
         all.into_iter().map(one).collect::<Vec<String>>()
     };
     let all: Vec<String> = firsts().flat_map(each).collect();

@@ -11,7 +11,7 @@ mod series;
 mod student;
 
 pub use rank::{RankSum, rank_sum};
-pub use ratio::{Ratio, Spread, paired, predicted, welch, within};
+pub use ratio::{Ratio, Spread, is_above, paired, predicted, welch, within};
 pub use series::spread;
 pub use student::t_quantile;
 

@@ -13,6 +13,14 @@ pub struct Ratio {
     pub freedom: f64,
 }
 
+/// Whether the value of an interval is above a limit; `None` where the interval includes the limit,
+/// which leaves that open.
+#[must_use]
+pub fn is_above((low, high): (f64, f64), limit: f64) -> Option<bool> {
+    let includes = low <= limit && limit <= high;
+    (!includes).then_some(low > limit)
+}
+
 /// A relative standard error and its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {

@@ -95,6 +95,8 @@ const TESTED: &[(&str, &str, &str)] = &[
     ("report", "output", "report::only_its_own_files_are_overwritten"),
     ("report", "format", "report::a_page_and_every_other_format_of_two_runs"),
     ("report", "title", "no_effect::what_flags_change"),
+    ("report", "x", "report::the_first_plot_is_drawn_across_the_named_axis"),
+    ("report", "lines", "report::the_first_plot_is_drawn_across_the_named_axis"),
     ("report", "topo", "report::topology_is_of_the_records_machine_or_not_there"),
     ("report", "from", "report::topology_is_of_the_records_machine_or_not_there"),
     ("report", "embed-limit", "no_effect::what_flags_change"),

@@ -36,7 +36,13 @@ pub(crate) fn side(path: &Path) -> Result<Side, Failure> {
 fn swept(side: &mut Side, directory: &Path) -> Result<(), Failure> {
     let swept = records::swept(directory)?;
     for Listed { path, at, digest, .. } in &swept.records {
-        file(side, path, at, digest.as_deref())?;
+        if let Err(failure) = file(side, path, at, digest.as_deref()) {
+            side.lacks.push(failure.to_string());
+        }
+    }
+    // The list knows better than the plan how many runs were made.
+    for run in side.made.iter_mut().filter(|run| run.is_of_sweep(&swept.sweep.started_at)) {
+        run.runs = None;
     }
     side.notes.extend(swept.missing);
     side.lacks.extend(swept.lacks);

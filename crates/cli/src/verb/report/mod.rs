@@ -61,7 +61,12 @@ pub(crate) fn run(report: &Report) -> Result<ExitCode, Failure> {
             report_written(&path, &format!("{}, {} bytes", format.name, text.len()));
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(done(&set))
+}
+
+/// Exit code 1 where a record that a sweep lists can't be read.
+fn done(set: &Set) -> ExitCode {
+    ExitCode::from(u8::from(!set.unreadable.is_empty()))
 }
 
 /// Whether the page is wanted as PDF, by the name of the format or of the file.
@@ -94,14 +99,30 @@ fn print(report: &Report) -> Result<ExitCode, Failure> {
         &path,
         &format!("{PDF}, {} bytes, printed by {}", bytes.len(), browser.display()),
     );
-    Ok(ExitCode::SUCCESS)
+    Ok(done(&set))
 }
 
-/// The records; a line on those whose figures do not follow from their counts.
+/// The records; a line on runs that are not here, and on figures that do not follow from counts.
 fn read(report: &Report) -> Result<Set, Failure> {
-    let set = records::read(&report.inputs)?;
-    if let Some(doubt) = set.doubt() {
-        message!("{doubt}");
+    let mut set = records::read(&report.inputs)?;
+    let none = |flag: &str, what: &str| {
+        let flag = flag.to_owned() + ": these records differ in no " + what;
+        move |known: Vec<String>| {
+            Failure::Usage(match known.join(", ") {
+                none if none.is_empty() => flag,
+                known => format!("{flag} of that name, but in {known}"),
+            })
+        }
+    };
+    if let Some(name) = &report.x {
+        set.draw_across(name).map_err(none(&format!("--x {name}"), "number"))?;
+    }
+    if let Some(name) = &report.lines {
+        set.draw_lines(name).map_err(none(&format!("--lines {name}"), "key"))?;
+    }
+    let doubts = [set.incomplete(), set.doubt()].into_iter().flatten();
+    for text in doubts.chain(set.unreadable.iter().skip(1).cloned()) {
+        message!("{text}");
     }
     Ok(set)
 }

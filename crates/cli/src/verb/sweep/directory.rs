@@ -106,13 +106,15 @@ impl SweepDirectory {
     }
 
     /// Which run the next one of a point is.
-    pub(super) fn run_of(&self, at: usize) -> RunOf {
+    pub(super) fn run_of(&self, at: usize, resolved: &ResolvedSweep) -> RunOf {
+        let rule = &resolved.rule;
+        let is_fixed = rule.confidence.is_none() && resolved.search.is_none();
         let sweep = &self.sweep;
         RunOf {
-            of: format!("sweep of {}", sweep.started_at),
+            of: RunOf::sweep(&sweep.started_at),
             point: sweep.point(&sweep.points[at].at),
             run: u32::try_from(self.runs[at].len() + 1).unwrap_or(u32::MAX),
-            runs: None,
+            runs: is_fixed.then_some(rule.min),
         }
     }
 

@@ -125,7 +125,7 @@ fn drive(
             words: resolved.arguments_of(point),
             ranks: resolved.ranks_of(point),
             folder: resolved.own_data.then_some(resolved.directory.as_path()),
-            run_of: directory.run_of(at),
+            run_of: directory.run_of(at, resolved),
         };
         let draft = directory.draft()?;
         let outcome = match child::run(children, point, &draft, stop)? {

@@ -64,13 +64,14 @@ pub fn parse(
     };
     let mut rest = args.iter().map(String::as_str).peekable();
     while let Some(argument) = rest.next() {
+        // No flag of gdsio's is -v; other tools print their version for it.
+        if ["-v", "--version"].contains(&argument) {
+            reader.request.run = GdsioRun::Version;
+            return Ok(reader.request);
+        }
         if let Some(long) = argument.strip_prefix("--") {
             match long {
                 "help" => return Ok(reader.request),
-                "version" => {
-                    reader.request.run = GdsioRun::Version;
-                    return Ok(reader.request);
-                }
                 long => {
                     let leftover = leftover(long, &mut rest, takes_value);
                     reader.request.leftovers.push(leftover);

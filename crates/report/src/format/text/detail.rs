@@ -144,7 +144,9 @@ pub(in crate::format) fn kept(record: &Record, found: Option<u64>) -> Option<Str
     let files = record.plan.files_that_stay();
     let used = || files.iter().map(|file| file.length_bytes).sum();
     let size = found.unwrap_or_else(used);
-    let of = |path: &str| path.rsplit_once('/').map_or(".", |(place, _)| place).to_owned();
+    // In words where a full stop may follow.
+    let here = "the working directory";
+    let of = |path: &str| path.rsplit_once('/').map_or(here, |(place, _)| place).to_owned();
     let places: BTreeSet<String> = files.iter().map(|file| of(&file.path)).collect();
     let place = match Vec::from_iter(places).as_slice() {
         [] => return None,

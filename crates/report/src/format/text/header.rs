@@ -3,7 +3,7 @@
 use gpuio_base::document::{Item, Layout, List, Section, grouped};
 use gpuio_base::units::printable_short;
 use gpuio_record::facts::{BlockFacts, HostFacts, TargetStorage};
-use gpuio_record::{DirectMode, EndedHow, JobPlan, Record};
+use gpuio_record::{DirectMode, EndedHow, JobPlan, Record, RunOf};
 
 use super::SOFTWARE_GPU;
 use crate::number::bytes;
@@ -40,10 +40,19 @@ pub(super) fn section(record: &Record) -> Section {
     let storage = record.storage.iter().map(|one| Item::new("storage", storage(one)));
     let opened = direct_modes(record).map(|modes| Item::new("opened", modes));
     let gpus = gpus(record).into_iter().map(|gpu| Item::new("GPU", gpu));
-    let items = name.chain(ranks).chain(command).chain(storage).chain(opened);
+    let one_of = one_of(record).map(|text| Item::new("one of", text));
+    let items = name.chain(one_of).chain(ranks).chain(command).chain(storage).chain(opened);
     let items = items.chain(chosen_paths(record)).chain(gpus).chain(ended(record));
     section.list(List::new(labels, items));
     section
+}
+
+/// Which run of many the record is, whose best says nothing of the others: `run 2 of 3 at depth=1,
+/// sweep of …`.
+fn one_of(record: &Record) -> Option<String> {
+    let RunOf { of, point, run, runs } = record.run_of.as_ref()?;
+    let runs = runs.map_or_else(String::new, |runs| format!(" of {runs}"));
+    Some(format!("run {run}{runs} at {point}, {of}; gpuio report shows all"))
 }
 
 /// How many ranks on how many hosts, or which of them the record is of.

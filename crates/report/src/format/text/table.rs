@@ -12,7 +12,8 @@ use gpuio_record::{
 use super::detail::TOGETHER_PERCENT;
 use super::{SOFTWARE_GPU, proof};
 use crate::ceilings;
-use crate::number::time;
+use crate::number::{throughput, time};
+use crate::standing;
 use crate::verification;
 use crate::workload::{is_mix, jobs, load_word, rw_of, rw_short, sizes_short};
 
@@ -112,6 +113,9 @@ pub(super) fn legend(record: &Record) -> Section {
         let text = "not everything that was requested of the engine was available; the warnings \
             have the details";
         section.item(Layout { colon: false, ..labels }, Item::new("*", text));
+    }
+    for (mark, meaning) in standing::legend(record) {
+        section.item(Layout { colon: false, ..labels }, Item::new(mark, meaning));
     }
     if let Some(text) = too_few(record) {
         section.item(Layout { colon: false, ..labels }, Item::new("-", text));
@@ -221,8 +225,9 @@ fn lines(record: &Record, percentiles: &[Percentile]) -> Vec<Line> {
     let mut jobs = jobs(record).peekable();
     while let Some((plan, job)) = jobs.next() {
         in_group += 1;
+        let marks = standing::marks(record, plan, job);
         for (nth, direction) in plan.directions().iter().enumerate() {
-            let mut line = job_line((plan, job, *direction), percentiles, nth == 0);
+            let mut line = job_line((plan, job, *direction), percentiles, &marks, nth == 0);
             if let Some(all) = &record.ranks {
                 // Ranks × threads of each × depth.
                 let text = format!("{}×{}×{}", all.ranks, plan.threads, plan.depth);
@@ -230,7 +235,7 @@ fn lines(record: &Record, percentiles: &[Percentile]) -> Vec<Line> {
             }
             lines.push(line);
         }
-        lines.extend(mix_line(plan, job));
+        lines.extend(mix_line(plan, job, &marks));
         if jobs.peek().is_some_and(|(next, _)| next.group == plan.group) {
             continue;
         }
@@ -242,6 +247,11 @@ fn lines(record: &Record, percentiles: &[Percentile]) -> Vec<Line> {
         in_group = 0;
     }
     lines
+}
+
+/// A rate, and its marks behind it.
+fn marked_rate(bytes_per_s: f64, marks: &str) -> Cell {
+    Cell::shown(throughput(bytes_per_s) + marks, bytes_per_s)
 }
 
 /// The path, marked if its GPU is no hardware.
@@ -257,6 +267,7 @@ pub(super) fn path_cell(path: &str, software: bool) -> Cell {
 fn job_line(
     (plan, job, direction): (&JobPlan, &JobResult, Towards),
     percentiles: &[Percentile],
+    marks: &str,
     first: bool,
 ) -> Line {
     let result = direction.of(job);
@@ -270,7 +281,7 @@ fn job_line(
         (Of::Bs, sizes_short(plan).into()),
         (Of::Rw, rw),
         (Of::Threads, format!("{}×{}", plan.threads, plan.depth).into()),
-        (Of::Throughput, Cell::rate(result.bytes_per_s)),
+        (Of::Throughput, marked_rate(result.bytes_per_s, marks)),
         (Of::Iops, Cell::count(result.iops)),
         (Of::Ceiling, ceilings::cell(result.of_ceiling.as_ref()).into()),
         (Of::Failed, result.failed.into()),
@@ -322,7 +333,7 @@ fn latencies(
 }
 
 /// Both directions of a mix together: the job's own figures.
-fn mix_line(plan: &JobPlan, job: &JobResult) -> Option<Line> {
+fn mix_line(plan: &JobPlan, job: &JobResult, marks: &str) -> Option<Line> {
     if !is_mix(plan) {
         return None;
     }
@@ -331,7 +342,7 @@ fn mix_line(plan: &JobPlan, job: &JobResult) -> Option<Line> {
         (Of::Job, plan.name.as_str().into()),
         (Of::Path, path_cell(&plan.path.choice.actual, plan.uses_software_gpu())),
         (Of::Rw, rw),
-        (Of::Throughput, Cell::rate(job.read.bytes_per_s + job.write.bytes_per_s)),
+        (Of::Throughput, marked_rate(job.read.bytes_per_s + job.write.bytes_per_s, marks)),
         (Of::Iops, Cell::count(job.read.iops + job.write.iops)),
         (Of::Failed, (job.read.failed + job.write.failed).into()),
     ]))

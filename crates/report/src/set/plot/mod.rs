@@ -15,7 +15,7 @@ use gpuio_base::stat::infer::median;
 use gpuio_record::{JobPlan, JobResult};
 
 use super::Set;
-use super::axes::{Column, columns, varied};
+use super::axes::{Column, columns, own_key, varied};
 use super::fix;
 use super::rows::{Row, rows};
 use super::summary::told_apart;
@@ -121,7 +121,8 @@ pub(super) fn main(set: &Set) -> Result<Plot, &'static str> {
     }
     let columns = columns(set, &rows);
     let records: Vec<usize> = rows.iter().map(|row| row.nth).collect();
-    if let Some(plot) = searched(set).or_else(|| by_axis(set, &rows, &columns, &records)) {
+    let searched = if set.x.is_none() { searched(set) } else { None };
+    if let Some(plot) = searched.or_else(|| by_axis(set, &rows, &columns, &records)) {
         return Ok(plot);
     }
     let points = fix::points(&columns, &records);
@@ -172,6 +173,27 @@ fn axis<'c>(keys: &[String], rows: &[Row<'_>], columns: &'c [Column]) -> Option<
     let numbers = |column: &&Column| column.numbers.is_some() && within(column);
     let find = |key: &String| columns.iter().find(|column| column.key == *key).filter(numbers);
     keys.iter().find_map(find)
+}
+
+/// The axis of this name, as job files or tables have it, if a plot can have it across; else those
+/// that it can.
+pub(super) fn across(set: &Set, name: &str) -> Result<String, Vec<String>> {
+    let rows = rows(set);
+    let columns = columns(set, &rows);
+    let can = |key: &&Column| axis(std::slice::from_ref(&key.key), &rows, &columns).is_some();
+    let keys: Vec<String> = columns.iter().filter(can).map(|one| one.key.clone()).collect();
+    let key = own_key(name);
+    if keys.iter().any(|one| one == key) { Ok(key.to_owned()) } else { Err(keys) }
+}
+
+/// The axis of this name on which rows differ, so that each of its values can have a line; else
+/// those on which they do.
+pub(super) fn parting(set: &Set, name: &str) -> Result<String, Vec<String>> {
+    let columns = columns(set, &rows(set));
+    let differ = |one: &&Column| one.filter && one.words.len() > 1;
+    let keys: Vec<String> = columns.iter().filter(differ).map(|one| one.key.clone()).collect();
+    let key = own_key(name);
+    if keys.iter().any(|one| one == key) { Ok(key.to_owned()) } else { Err(keys) }
 }
 
 /// Utilisation by accelerators, of the record of a search for most of them.
@@ -236,21 +258,23 @@ fn searched(set: &Set) -> Option<Plot> {
 
 fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -> Option<Plot> {
     // The keys that sweeps varied, then the load's.
-    let mut keys = varied(set);
+    let mut keys: Vec<String> = set.x.iter().cloned().chain(varied(set)).collect();
     keys.extend(["block", "threads", "depth"].map(str::to_owned));
     let across = axis(&keys, rows, columns)?;
     let numbers = across.numbers.as_ref()?;
     let all: Vec<usize> = (0..rows.len()).collect();
-    let shown = [across.key.as_str(), "path", "direction"];
+    let parting = set.lines.as_ref().and_then(|key| columns.iter().find(|one| one.key == *key));
+    let mut shown = vec![across.key.as_str(), "path", "direction"];
+    shown.extend(parting.map(|column| column.key.as_str()));
     let choice = fix::fix(columns, &all, &shown, &[]);
     let drawn: Vec<Row<'_>> = choice.rows.iter().map(|row| rows[*row]).collect();
     let directions = drawn.iter().any(|row| row.direction != drawn[0].direction);
     let label = |row: usize| {
         let path = &rows[row].plan.path.choice.actual;
-        match directions {
-            true => format!("{path}, {}", rows[row].direction.name()),
-            false => path.clone(),
-        }
+        let direction = directions.then(|| rows[row].direction.name().to_owned());
+        let part = parting.map(|one| format!("{} {}", one.label, one.words[one.of[row]]));
+        let words = [Some(path.clone()), direction, part].into_iter().flatten();
+        words.collect::<Vec<String>>().join(", ")
     };
     let groups = gpuio_base::document::grouped(choice.rows.iter().map(|row| (label(*row), *row)));
     let known = colours::of_paths(rows);
@@ -276,23 +300,19 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
     let (first, last) = (numbers[*places.first()?], numbers[*places.last()?]);
     let points = fix::points(columns, records);
     let longest = lines.iter().map(|line| line.marks.len()).max()?;
-    if longest < 2 || longest < LEAST && points.len() <= MOST_BARS {
+    let asked = set.x.as_ref() == Some(&across.key);
+    if longest < 2 || !asked && longest < LEAST && points.len() <= MOST_BARS {
         return None;
     }
-    let others = ["load", "block", "threads", "depth", "path", "direction"];
-    let fixed = choice.fixed.iter().filter_map(|fixed| {
-        let column = &columns[fixed.column];
-        let named = others.contains(&column.key.as_str());
-        (!named).then(|| format!(", {} {}", column.label, column.words[fixed.place]))
-    });
     let common = common(&drawn, &across.key);
     Some(Plot {
-        title: format!(
-            "Throughput against {}: {common}{}",
-            across.label,
-            fixed.collect::<String>()
+        title: format!("Throughput against {}: {common}{}", across.label, fixed(&choice, columns)),
+        note: note(
+            &drawn,
+            (columns, across),
+            (&shown, &choice.rows),
+            &gpuio_base::document::unique(apart),
         ),
-        note: note(&drawn, (columns, across), &choice.rows, &gpuio_base::document::unique(apart)),
         left: left(rows.len() - drawn.len()),
         shape: Shape::Lines {
             x: Axis {
@@ -305,6 +325,17 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
             lines,
         },
     })
+}
+
+/// The values at which a plot is fixed, beyond those that its title has in words.
+fn fixed(choice: &fix::Choice, columns: &[Column]) -> String {
+    let others = ["load", "block", "threads", "depth", "path", "direction"];
+    let words = choice.fixed.iter().filter_map(|fixed| {
+        let column = &columns[fixed.column];
+        let named = others.contains(&column.key.as_str());
+        (!named).then(|| format!(", {} {}", column.label, column.words[fixed.place]))
+    });
+    words.collect()
 }
 
 /// Values of a row beyond the axis and the line of a plot, each with its name: rows with other
@@ -420,11 +451,11 @@ fn spread_words(runs: impl IntoIterator<Item = usize>) -> &'static str {
 fn note(
     drawn: &[Row<'_>],
     (columns, across): (&[Column], &Column),
-    of: &[usize],
+    (shown, of): (&[&str], &[usize]),
     apart: &[&str],
 ) -> String {
     let shown = |row: &usize| {
-        let columns = columns.iter().filter(|one| ["path", "direction"].contains(&&*one.key));
+        let columns = columns.iter().filter(|one| shown.contains(&one.key.as_str()));
         let mut mark: Vec<usize> = columns.map(|column| column.of[*row]).collect();
         mark.push(across.of[*row]);
         mark

@@ -299,7 +299,7 @@ fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale, taken: &mut Ve
             let _ = write!(
                 out,
                 "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" \
-                 stroke-opacity=\".6\"/>",
+                 stroke-width=\"1.5\"/>",
                 y.at(mark.low),
                 y.at(mark.high)
             );
