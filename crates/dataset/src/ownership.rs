@@ -7,10 +7,10 @@
 //! one and a foreign one are read-only without `--overwrite`. A block device is never written
 //! without `--destroy-data-on DEVICE`, and never while the kernel uses it; use is determined by
 //! device and inode, of loop devices by `LOOP_GET_STATUS64` or by the target of sysfs's path.
-//! A job that only reads and verifies writes no byte that is there: it makes absent files, and files
-//! of ours longer that hold their pattern from end to end. A file of ours that was listed with its
-//! pattern is verified against that, whatever its bytes are now. Any other is where more than half
-//! of the checked part is one pattern at its offsets: that key is then expected.
+//! A job that only reads and verifies writes no byte that is there: it makes absent files, and
+//! makes files of ours longer that hold their pattern from end to end. A file of ours that was
+//! listed with its pattern is verified against that, whatever its bytes are now. Any other is where
+//! more than half of the checked part is one pattern at its offsets: that key is then expected.
 //!
 //! The list of own files is a file and no extended attribute, because NFS before 4.2, FUSE and FAT
 //! have none.

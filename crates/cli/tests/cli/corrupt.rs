@@ -179,7 +179,7 @@ fn files_that_are_to_be_verified_are_not_written_first() {
     let said = read().exits(2).err;
     assert!(said.contains("1048576 are wanted (it was written, touched"), "{said}");
     assert_eq!(path.metadata().unwrap().len(), 300 << 10);
-    // What holds its pattern and is read further than it goes is made longer, which is said.
+    // A file that holds its pattern and is read further than it goes is made longer, which is said.
     std::fs::remove_file(&path).unwrap();
     bench(dir.path(), &format!("--rw write {data} --verify")).exits(0);
     let longer = data.replace("--size 1m", "--size 2m");
