@@ -228,7 +228,7 @@ class Power(unittest.TestCase):
         visible = [name for name in os.listdir(run) if name[0] != "."] if os.path.isdir(run) else []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", checkpoint.PassedOverWarning)
-            last = checkpoint.latest(run)
+            last = checkpoint.latest(run) if os.path.isdir(run) else None
         if known is not None and (last is None or int(last.rpartition("-")[2]) < known):
             yield f"step {known} was complete, and {last} is left"
         for name in visible:

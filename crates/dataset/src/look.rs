@@ -249,7 +249,7 @@ fn owner(
         Err(error) => return Ok(Owner::Changed(format!("what it holds can't be read: {error}"))),
     };
     if let Some(at) = proof.foreign_at {
-        return Ok(Owner::Changed(format!("at byte {at} is what gpuio did not write")));
+        return Ok(Owner::Changed(format!("at byte {at} is no pattern of gpuio's")));
     }
     if !proof.is_ours() {
         return changed("nothing that gpuio wrote is left in it");

@@ -20,7 +20,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gpuio_base::pattern::{Key, Salt};
+use gpuio_base::pattern::{Key, Repeats, Salt};
 use gpuio_base::units::ShellLine;
 use gpuio_host::Root;
 use gpuio_host::target::Danger;
@@ -309,18 +309,18 @@ fn our_file(
 }
 
 /// A file of ours whose bytes are to be verified and are not listed as the wanted pattern: it is
-/// held against the pattern that is in it. Nothing of it is written, since a verification of what
-/// was just written would say nothing of what was there.
+/// held against the pattern that is in it, if that compresses as the wanted one. Nothing of it is
+/// written, since a verification of what was just written would say nothing of what was there.
 fn as_it_lies(
     wanted: &Wanted,
     permit: &Permit,
     mut seen: Seen,
     size: u64,
 ) -> Result<Verdict, Refusal> {
-    if size < wanted.length || seen.key.is_none() {
+    let key = seen.key.filter(|key| key.repeats == wanted.salt.repeats);
+    if size < wanted.length || key.is_none() {
         return Err(lacking(wanted, permit, size));
     }
-    let key = seen.key;
     Ok(Verdict { key, ..unwritten(GuardNote::Ours, TargetKind::File, &mut seen, Some(size)) })
 }
 
@@ -476,5 +476,9 @@ fn write_command(wanted: &Wanted, permit: &Permit) -> String {
     let write = ShellLine::new("gpuio bench --rw write").word(flag).file(place);
     let verify = if wanted.needs_pattern { " --verify" } else { "" };
     let keep = if wanted.directory.is_some() { " --keep" } else { "" };
-    format!("{write} --size {size}{verify}{keep}")
+    let fill = match wanted.salt.repeats == Repeats::default() {
+        true => "",
+        false => " with the same buffer_compress keys",
+    };
+    format!("{write} --size {size}{verify}{keep}{fill}")
 }

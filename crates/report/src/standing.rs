@@ -183,6 +183,13 @@ type Kind = (
 
 const KINDS: &[Kind] = &[
     (
+        "wrong_data",
+        "verification found wrong data, or could not check some",
+        "wrong data",
+        None,
+        |_, _, result| wrong_data(result),
+    ),
+    (
         "disturbed",
         "others used the drive or the CPUs meanwhile",
         "disturbed",
@@ -218,6 +225,21 @@ const KINDS: &[Kind] = &[
         |_, plan, result| content(plan, result),
     ),
 ];
+
+/// That verification found wrong data, or could not check some.
+pub(crate) fn wrong_data(result: &JobResult) -> Option<String> {
+    let verify = result.verify.as_ref()?;
+    let (blocks, at_least) = verify.different_bad();
+    let more = if at_least { "at least " } else { "" };
+    if blocks > 0 {
+        let blocks = many(blocks, "wrong block");
+        return Some(format!("verification found {more}{blocks}"));
+    }
+    if verify.failed > 0 {
+        return Some(format!("{} of the verification failed", many(verify.failed, "I/O")));
+    }
+    verify.written_as.as_ref().map(|_| "blocks of another length were not verified".to_owned())
+}
 
 /// The caveats of a job.
 pub(crate) fn caveats(record: &Record, plan: &JobPlan, result: &JobResult) -> Vec<Caveat> {

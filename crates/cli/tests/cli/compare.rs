@@ -58,7 +58,11 @@ fn two_runs_of_one_load_compare() {
 #[test]
 fn a_regression_is_exit_code_1() {
     let dir = scratch();
-    let record = record(dir.path(), "r.json");
+    let mut record = record(dir.path(), "r.json");
+    // Nothing is decided where others used the machine meanwhile, as other tests may have.
+    let of_others =
+        |one: &Value| one["warning"].as_str().is_some_and(|one| one.starts_with("other_"));
+    record["warnings"].as_array_mut().unwrap().retain(|one| !of_others(one));
     repeats(dir.path(), "before", &record, &[0.99, 1.0, 1.01]);
     repeats(dir.path(), "after", &record, &[0.79, 0.8, 0.81]);
     let ran = compare(dir.path(), "before after --threshold 5%").exits(1);

@@ -193,6 +193,23 @@ fn files_that_are_to_be_verified_are_not_written_first() {
     assert!(!dir.path().join("e").exists());
 }
 
+/// Wrong data is among the doubts of every format, and below the line of gdsio.
+#[test]
+fn wrong_data_is_a_doubt_in_every_format() {
+    let dir = scratch();
+    let data = "--path host --bs 64k --size 1m --threads 1 --loops 1 --directory d --keep --verify";
+    bench(dir.path(), &format!("--rw write {data}")).exits(0);
+    damage(&dir.path().join("d/gpuio.0"), 32, true);
+    bench(dir.path(), &format!("--rw read {data} -o r.json")).exits(1);
+    let said = "verification found 1 wrong block";
+    for (verb, format) in
+        [("show", "gdsio"), ("show", "fio-json"), ("report", "csv"), ("report", "openmetrics")]
+    {
+        let text = gpuio(dir.path(), &format!("{verb} r.json --format {format}")).out;
+        assert!(text.contains(said), "{format}: {text}");
+    }
+}
+
 /// Inline verification sees it in the timed load itself.
 #[test]
 fn inline() {

@@ -106,7 +106,7 @@ fn one_load_is_repeated_and_a_target_that_is_not_there_is_refused_before_the_run
     let line = "sweep --bs 4k --vary directory=there,no/where -o none";
     gpuio(dir.path(), line).exits(2).prints(&["neither this directory nor the one above it"]);
     let ran = small(dir.path(), "--rw write --vary target=a,b --repeats 1 -o files").exits(0);
-    let files = "Data files: 2 files with 128 KiB stay in .";
+    let files = "Data files: 2 files with 128 KiB stay in the working directory.";
     assert!(ran.out.contains(files) && ran.out.contains("\n  rm a b\n"), "{}", ran.out);
     assert!(dir.path().join("a").is_file(), "a load that writes makes it");
 }

@@ -246,6 +246,10 @@ fn another_pattern_matters_only_where_it_is_verified() {
     let listed = gpuio_base::pattern::file_key(11_u64, 3);
     assert_eq!((verdict.note, verdict.fill), (GuardNote::Ours, false));
     assert_eq!(verdict.key, Some(listed), "held against what is listed");
+    let number = 11;
+    let repeats = gpuio_base::pattern::Repeats::new(75, 4096).unwrap();
+    let compressible = Wanted { salt: gpuio_base::pattern::Salt { number, repeats }, ..verified };
+    refuse(&compressible, &permit(), &["does not hold the pattern", "the same buffer_compress"]);
 }
 
 /// A file of ours that a plain write left, that ends too early, or whose writer was killed: what is

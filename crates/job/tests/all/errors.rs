@@ -264,3 +264,18 @@ fn refused_keys_about_writes_are_among_all_errors_of_a_file() {
     assert!(found[0].1.contains("'dedupe_percentage' (fio) is not supported"), "{found:?}");
     assert_eq!(errors("read").len(), 2, "nothing is written");
 }
+
+/// `verify` is a key of both: by its value a file stays one of fio's, or is one of gpuio's.
+#[test]
+fn checksums_of_fio_leave_a_file_fios() {
+    let fios = |value: &str| {
+        let text = format!("[a]\nrw=randwrite\nbs=4k\nsize=4m\nverify={value}\n");
+        parse_job_file("a.fio", &text, &|_| None).unwrap().jobs[0].dialect.is_some()
+    };
+    for value in ["crc32c", "md5", "sha256", "xxhash"] {
+        assert!(fios(value), "{value}");
+    }
+    for value in ["pass", "inline", "rewrite"] {
+        assert!(!fios(value), "{value}");
+    }
+}

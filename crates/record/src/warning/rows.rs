@@ -108,7 +108,7 @@ warnings! {
     } => format!(
         "{} written anew or made longer before the reads: this run needs other data or more than \
          was there. So the verification says nothing of what an earlier run left there. To check \
-         that, repeat with the --size and the layout of the run that wrote it.",
+         that, repeat with the size and the layout of the run that wrote it.",
         many(*files, "file was|files were"),
     ),
     /// Samples came from the job's own tier in host memory, and not from storage.

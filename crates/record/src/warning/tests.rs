@@ -49,7 +49,7 @@ const FIGURES: [(&str, &[&str]); 40] = [
     ("holes", &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]),
     ("mapped_memory", &["11.0 GiB", "never that of storage", "104 ms", "--direct"]),
     ("written_pages_lost", &["4.00 MiB of the 1.00 GiB", "in no file", "--path cached"]),
-    ("remade_before_verification", &["3 files were written anew", "repeat with the --size"]),
+    ("remade_before_verification", &["3 files were written anew", "repeat with the size"]),
     ("tier_served_reads", &["3.00 GiB of the samples", "5.00 GiB from storage", "only the latter"]),
     ("direct_refused", &["tmpfs", "--buffered"]),
     ("depth_on_synchronous_engine", &["depth of 32", "psync", "--threads"]),

@@ -74,6 +74,7 @@ pub fn comments(record: &Record) -> Vec<String> {
         };
         jobs(record).filter_map(line).collect::<Vec<_>>()
     };
+    all.extend(of_jobs("wrong data", &|_, job| standing::wrong_data(job)));
     all.extend(of_jobs("faults injected", &|plan, _| plan.inject.clone()));
     all.extend(of_jobs("too short", &|plan, _| standing::short_in_words(record, plan)));
     all.extend(of_jobs("between I/Os", &|plan, _| standing::between_ios(record, plan)));

@@ -388,7 +388,8 @@ fn doubts_stand_in_the_formats_that_programs_read() {
         let all = job["gpuio"]["doubts"].as_array().unwrap().iter();
         let all = all.map(|one| one["doubt"].as_str().unwrap().to_owned());
         // They follow from results, and not from the record as a document.
-        let of_results = ["not_storage", "disturbed", "others_unknown", "failed", "content"];
+        let of_results =
+            ["not_storage", "wrong_data", "disturbed", "others_unknown", "failed", "content"];
         all.filter(|one| !of_results.contains(&one.as_str())).collect()
     };
     assert!(jobs(&set).iter().all(|job| doubts(job).is_empty()), "{:#?}", jobs(&set));

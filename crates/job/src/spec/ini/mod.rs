@@ -433,9 +433,16 @@ pub(super) const FIO_MARK: &str = "ioengine";
 /// The end of the name of a file that is one of fio's, unless it has keys of gpuio's own.
 const FIO_ENDING: &str = ".fio";
 
+/// Values of `verify` that only gpuio has; fio's are names of checksums.
+const OWN_VERIFY: [&str; 7] = ["", "off", "pass", "full", "rewrite", "inline", "file"];
+
 /// Whether a job has a key that only one tool spells so.
 pub fn has_key_of(job: &JobSpec, dialect: Dialect) -> bool {
-    let is = |requested: &Requested| find(requested.key).is_some_and(|key| key.dialect == dialect);
+    let of = |requested: &Requested| match requested.key {
+        "verify" if !OWN_VERIFY.contains(&requested.value.trim()) => Some(Dialect::Fio),
+        key => find(key).map(|key| key.dialect),
+    };
+    let is = |requested: &Requested| of(requested) == Some(dialect);
     job.requested.values().any(is)
 }
 
