@@ -555,9 +555,10 @@ def load(
 
     ``into`` is a state of the same structure, types and shapes, whose tensors are filled, each from
     the one in its place; a tensor that has another name there too may lack this one. Numbers, text
-    and None take theirs in its dictionaries and lists once all tensors are right. ``device`` is not used then. Otherwise tensors are PyTorch's where it is
-    imported, else NumPy's; ``as_`` is ``"torch"``, ``"numpy"`` or ``"gpuio"``. Digests are compared
-    where the tensors are, after the bytes have come: `DamagedError` names those that differ.
+    and None take theirs in its dictionaries and lists once all tensors are right. ``device`` is not
+    used then. Otherwise tensors are PyTorch's where it is imported, else NumPy's; ``as_`` is
+    ``"torch"``, ``"numpy"`` or ``"gpuio"``. Digests are compared where the tensors are, after the
+    bytes have come: `DamagedError` names those that differ.
     """
     check(PATH, directory=directory)
     check((bool,), verify=verify)

@@ -73,6 +73,14 @@ pub struct Wanted {
     pub file_number: u64,
 }
 
+impl Wanted {
+    /// Whether its bytes are read and verified and none that is there is written first. With holes
+    /// of its own a file of ours is made anew.
+    pub fn is_checked_as_it_lies(&self) -> bool {
+        self.reads && self.needs_pattern && !self.writes && self.holes.is_empty()
+    }
+}
+
 /// The user's permissions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Permit {
@@ -281,7 +289,7 @@ fn our_file(
     let verified = wanted.reads && wanted.needs_pattern;
     let covered = covers(&parts, &(wanted.first..wanted.length));
     let sparse = !wanted.holes.is_empty();
-    if verified && !wanted.writes && !sparse && (!covered || too_short && !holds_pattern) {
+    if wanted.is_checked_as_it_lies() && (!covered || too_short && !holds_pattern) {
         return as_it_lies(wanted, permit, seen, size);
     }
     let other_data = wanted.rest && !holds_pattern || verified && !covered;

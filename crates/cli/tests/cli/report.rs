@@ -246,9 +246,9 @@ fn a_record_that_was_put_in_place_of_a_run_is_found() {
         let checked = gpuio(dir.path(), "show s --check").exits(1).out;
         let shown = gpuio(dir.path(), "report s --format markdown").exits(0);
         for text in [checked, shown.out + &shown.err] {
-            let told = text.contains("point-0001-run-002")
+            let is_named = text.contains("point-0001-run-002")
                 && text.contains("it is not the one that the sweep made: sweep.json lists");
-            assert!(told, "{text}");
+            assert!(is_named, "{text}");
         }
     };
     found();

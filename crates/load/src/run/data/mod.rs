@@ -374,17 +374,19 @@ pub fn check_all(
             continue;
         }
         let own = on_own_files(job);
+        let earlier = earlier_writers(before, job.group);
         let mut notes: Vec<Option<(GuardNote, Option<TargetKind>)>> =
             Vec::with_capacity(job.targets.len());
         for (target, wanted) in own.targets.iter().zip(wants(&own)) {
+            let writers = earlier.get(target.path.as_str()).map_or(&[][..], Vec::as_slice);
             let seen = check_with(&mut lists, &wanted, permit, root);
-            let seen = seen.and_then(|verdict| match spoilt(before, job.group, &wanted, target) {
+            let seen = seen.and_then(|verdict| match spoilt(writers, &wanted) {
                 true => Err(Refusal::WrittenUnverified { path: wanted.path.clone() }),
                 false => Ok(verdict),
             });
             notes.push(match seen {
                 Ok(verdict) => Some((verdict.note, Some(verdict.kind))),
-                Err(refusal) => match once_written(&refusal, before, job.group, &wanted, target) {
+                Err(refusal) => match once_written(&refusal, writers, &wanted, target) {
                     Some(note) => Some((note, None)),
                     None => {
                         refused.push(refusal);
@@ -402,52 +404,51 @@ pub fn check_all(
     if refused.is_empty() { Ok(()) } else { Err(DataSetError::Refused(refused)) }
 }
 
-/// The jobs of earlier groups that write to this target, each with the bytes of it that it uses.
-fn earlier_writers<'a>(
-    before: &'a [JobPlan],
-    group: u32,
-    target: &TargetPlan,
-) -> Vec<(&'a JobPlan, &'a TargetPlan, Range<u64>)> {
-    let writes = |job: &&JobPlan| job.group < group && job.read_percent < 100;
-    let all = before.iter().filter(writes).flat_map(|job| {
-        job.targets.iter().zip(parts(job)).map(move |(other, part)| (job, other, part))
-    });
-    all.filter(|(_, other, _)| other.path == target.path).collect()
+/// A job of an earlier group, its target, and the bytes of it that the job uses.
+type Writer<'a> = (&'a JobPlan, &'a TargetPlan, Range<u64>);
+
+/// Those that write to each file, in their order.
+fn earlier_writers(before: &[JobPlan], group: u32) -> BTreeMap<&str, Vec<Writer<'_>>> {
+    let mut all: BTreeMap<&str, Vec<Writer<'_>>> = BTreeMap::new();
+    for job in before.iter().filter(|job| job.group < group && job.read_percent < 100) {
+        for (target, part) in job.targets.iter().zip(parts(job)) {
+            all.entry(&target.path).or_default().push((job, target, part));
+        }
+    }
+    all
 }
 
 /// Whether the last of these writers leave the pattern in all bytes that a read verifies.
-fn leave_pattern(writers: &[(&JobPlan, &TargetPlan, Range<u64>)], wanted: &Wanted) -> bool {
+fn leave_pattern(writers: &[Writer<'_>], wanted: &Wanted) -> bool {
     let after = writers.iter().rposition(|(job, ..)| !is_left_whole(job)).map_or(0, |at| at + 1);
     let verified = writers[after..].iter().map(|(.., part)| part.clone());
     reach(wanted.first, verified.collect()) >= wanted.length
 }
 
 /// Whether a job that verifies what it reads comes after one that leaves other bytes there.
-fn spoilt(before: &[JobPlan], group: u32, wanted: &Wanted, target: &TargetPlan) -> bool {
-    let reads = wanted.needs_pattern && !wanted.writes && wanted.holes.is_empty();
-    let writers = if reads { earlier_writers(before, group, target) } else { Vec::new() };
-    writers.iter().any(|(job, ..)| !is_left_whole(job)) && !leave_pattern(&writers, wanted)
+fn spoilt(writers: &[Writer<'_>], wanted: &Wanted) -> bool {
+    wanted.is_checked_as_it_lies()
+        && writers.iter().any(|(job, ..)| !is_left_whole(job))
+        && !leave_pattern(writers, wanted)
 }
 
 /// The later state of a read's target, where it is refused only because it is not written yet and a
 /// job of an earlier group writes it. It is checked again, for good, before its own group runs.
 fn once_written(
     refusal: &Refusal,
-    before: &[JobPlan],
-    group: u32,
+    writers: &[Writer<'_>],
     wanted: &Wanted,
     target: &TargetPlan,
 ) -> Option<GuardNote> {
-    let writers = earlier_writers(before, group, target);
     let longest = writers.iter().map(|(_, other, _)| other.length_bytes).max()?;
-    if longest < target.length_bytes || spoilt(before, group, wanted, target) {
+    if longest < target.length_bytes || spoilt(writers, wanted) {
         return None;
     }
     match refusal {
         Refusal::NeverWritten { .. } => Some(GuardNote::Make),
         Refusal::TooShort { .. } | Refusal::OtherData { .. } => Some(GuardNote::Ours),
         Refusal::NotVerifiable { .. } => {
-            leave_pattern(&writers, wanted).then_some(GuardNote::ForeignReadOnly)
+            leave_pattern(writers, wanted).then_some(GuardNote::ForeignReadOnly)
         }
         _ => None,
     }

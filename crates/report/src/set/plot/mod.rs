@@ -181,17 +181,19 @@ pub(super) fn across(set: &Set, name: &str) -> Result<String, Vec<String>> {
     let rows = rows(set);
     let columns = columns(set, &rows);
     let can = |key: &&Column| axis(std::slice::from_ref(&key.key), &rows, &columns).is_some();
-    let keys: Vec<String> = columns.iter().filter(can).map(|one| one.key.clone()).collect();
-    let key = own_key(name);
-    if keys.iter().any(|one| one == key) { Ok(key.to_owned()) } else { Err(keys) }
+    named(name, columns.iter().filter(can))
 }
 
 /// The axis of this name on which rows differ, so that each of its values can have a line; else
 /// those on which they do.
 pub(super) fn parting(set: &Set, name: &str) -> Result<String, Vec<String>> {
     let columns = columns(set, &rows(set));
-    let differ = |one: &&Column| one.filter && one.words.len() > 1;
-    let keys: Vec<String> = columns.iter().filter(differ).map(|one| one.key.clone()).collect();
+    named(name, columns.iter().filter(|one| one.filter && one.words.len() > 1))
+}
+
+/// The key of the column of this name, or the keys of all.
+fn named<'c>(name: &str, all: impl Iterator<Item = &'c Column>) -> Result<String, Vec<String>> {
+    let keys: Vec<String> = all.map(|one| one.key.clone()).collect();
     let key = own_key(name);
     if keys.iter().any(|one| one == key) { Ok(key.to_owned()) } else { Err(keys) }
 }
