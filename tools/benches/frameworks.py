@@ -54,11 +54,6 @@ with open("/proc/self/maps") as maps:
 with open("samples.bin", "rb") as file:
     assert array.get().tobytes() == file.read(array.nbytes)
 """),
-    "numpy_reader.py": (["nvidia.dali"], """
-import numpy
-for nth in range(4):
-    assert (arrays.as_cpu().at(nth) == numpy.load(f"{nth}.npy")).all(), nth
-"""),
 }
 # Sections without code of their own: what is run for them.
 ALONE = {
@@ -113,8 +108,6 @@ def prepare():
     with open("samples.bin", "wb") as file:
         for _ in range(100):
             file.write(generator.bytes(1 << 20))
-    for nth in range(4):
-        numpy.save(f"{nth}.npy", generator.random((64, 64), numpy.float32))
     if importlib.util.find_spec("transformers"):
         import torch
         from transformers import AutoModelForCausalLM, LlamaConfig
