@@ -58,16 +58,40 @@ fn may_install(arguments: &[String]) -> anyhow::Result<bool> {
 fn steps(root: &Path, install: bool, counts: &mut Counts) -> anyhow::Result<()> {
     step("format", || cargo(root, &["fmt", "--all", "--check"]))?;
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    step("lints", || cargo(root, &lints))?;
-    step("tidy", || task_tidy::run(root, &[]))?;
-    let python = packages_step(root, install)?;
+    let (python, ()) = side_by_side(
+        || packages_step(root, install),
+        || {
+            step("lints", || cargo(root, &lints))?;
+            step("tidy", || task_tidy::run(root, &[]))
+        },
+    )?;
     step("tests", || test(root, python.as_deref(), counts))?;
     // The program is the one that the tests have built.
     let program = target(root).join("debug/gpuio");
-    step_with_outcome("laboratory", || task_lab::smoke(root, &program, install))?;
-    step("documentation", || document(root))?;
-    step("links of the site", || task_site::check(root, &program))?;
-    step_with_outcome("advisories", || task_deny::advisories_if_installed(root))
+    side_by_side(
+        || step_with_outcome("laboratory", || task_lab::smoke(root, &program, install)),
+        || {
+            step("documentation", || document(root))?;
+            step("links of the site", || task_site::check(root, &program))?;
+            step_with_outcome("advisories", || task_deny::advisories_if_installed(root))
+        },
+    )?;
+    Ok(())
+}
+
+/// Both at once: the first mostly waits, for a network or for an emulated machine's one processor.
+/// Both end before the answer; where both fail it is the second one's failure.
+fn side_by_side<A: Send, B>(
+    first: impl FnOnce() -> anyhow::Result<A> + Send,
+    second: impl FnOnce() -> anyhow::Result<B>,
+) -> anyhow::Result<(A, B)> {
+    std::thread::scope(|scope| {
+        let first = scope.spawn(first);
+        let second = second();
+        let first = first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let second = second?;
+        Ok((first?, second))
+    })
 }
 
 /// Runs one step between its name and its time. It is ok or it fails.
@@ -85,7 +109,7 @@ fn step_with_outcome(
     let result = work().with_context(|| format!("step \"{name}\" failed"));
     let outcome = *result.as_ref().unwrap_or(&"FAILED");
     let (wall, busy) = (start.elapsed().as_secs_f64(), processor_seconds() - before);
-    println!("== {name}: {outcome}, {wall:.1} s, {busy:.0} s of processors\n");
+    println!("== {name}: {outcome}, {wall:.1} s, {busy:.0} s of processors meanwhile\n");
     result.map(drop)
 }
 
