@@ -311,7 +311,7 @@ fn a_staged_checkpoint_leaves_its_files_and_no_pages() {
     // The rule is about the files, and new files in memory are not from storage.
     let text = flat(&gpuio(dir.path(), "show r.json").exits(0).out);
     assert!(text.contains("rules kept: fsync at the end of each write"), "{text}");
-    assert!(text.contains("never that of storage."), "{text}");
+    assert!(text.contains("not of storage."), "{text}");
     assert!(!text.contains("what storage delivered is in the"), "{text}");
     // All that prints figures says which part of the whole it is.
     let part = "larger load, save-stall, save-drain, restore: scale 0.0001: ";

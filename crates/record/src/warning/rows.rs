@@ -72,12 +72,12 @@ warnings! {
         from_storage: Option<bool> = Some(true),
     } => format!(
         "The GPU moved {} from or to pages of the page cache that were pinned before the clock \
-         started. The rate is that of memory and of the GPU's link, never that of storage{}.{}",
+         started. The rate is that of memory and of the GPU's link, not of storage{}.{}",
         size(*bytes),
         match from_storage {
             Some(false) => String::new(),
             _ => format!(
-                ": what storage delivered is in the {} that it took to map and register the files",
+                ", which worked in the {} before, when files were registered",
                 time(*set_up_ns)
             ),
         },
@@ -119,10 +119,9 @@ warnings! {
         /// Bytes that the job read from files.
         from_storage: u64 = 5 << 30,
     } => format!(
-        "{} of the samples came from the tier in CPU memory (cache_memory), and {} from \
-         storage. Bytes and rates of reading have only the latter; times of batches and \
-         samples per second have both. For storage alone take a workload without a tier, \
-         such as gpuio workload kv-cache --model llama3-8b.",
+        "{} of the samples came from the tier in CPU memory (cache_memory), {} from storage. Rates \
+         of reading have only the latter, samples per second have both. For storage alone take a \
+         workload without a tier, such as gpuio workload kv-cache --model llama3-8b.",
         size(*from_memory),
         size(*from_storage),
     ),
@@ -135,10 +134,9 @@ warnings! {
         /// Bytes that storage delivered to the process during the run.
         from_storage: u64 = 2 << 20,
     } => format!(
-        "O_DIRECT was on, but the process's I/O counter shows only {} of the {} read from \
-         storage. The rest came from a cache of the file system or from memory (tmpfs), or the \
-         counter does not cover this file system (FUSE and some network file systems). To \
-         measure a drive, repeat in a directory on one, with a data set well above memory.",
+        "O_DIRECT was on, but by the process's I/O counter only {} of the {} came from storage. The \
+         rest came from memory (tmpfs) or another cache, or this file system does not count (FUSE, \
+         some on a network). To measure a drive, repeat in a directory on one.",
         size(*from_storage),
         size(*bytes),
     ),
@@ -533,8 +531,7 @@ warnings! {
         refill: bool = true,
     } => format!(
         "Workers spent {} ({:.1} % of their time) generating or checking data between I/Os. \
-         Latencies exclude this time, but throughput and IOPS include it and are too low by \
-         at most that share (with several I/Os in flight by less).{}",
+         Latencies exclude it; throughput and IOPS are too low by at most that share.{}",
         time(*between_ns),
         share * 100.0,
         advice(spell, "To measure speed, ", &[
@@ -547,9 +544,9 @@ warnings! {
         /// How much longer, per cent of the planned time.
         percent: f64 = 70.0,
     } => format!(
-        "Steps computed {percent:.0} % longer than planned (compute_time): a busy CPU or timer \
-         delays sleeps, other work on the GPU kernels. Utilisation counts the planned time, as \
-         MLPerf Storage's does, so this part of what it lacks is not the storage's.{}",
+        "Steps computed {percent:.0} % longer than planned (compute_time): the CPU or the GPU was \
+         busy. Utilisation counts the planned time, as in MLPerf Storage, so this part of what it \
+         lacks is not the storage's.{}",
         advice(spell, "Repeat the run ", &["on an idle machine", "with a longer <compute_time>"]),
     ),
     /// Steps of a training feed computed shorter than planned.
@@ -560,8 +557,8 @@ warnings! {
         percent: f64 = 27.0,
     } => format!(
         "Steps computed {percent:.0} % shorter than planned (compute_time): the kernel was \
-         calibrated while something else was at work. Utilisation counts the time that they took, \
-         so it is that of faster accelerators, which need batches more often.{}",
+         calibrated beside other work. Utilisation counts the time that they took: it is that of \
+         faster accelerators.{}",
         advice(spell, "Repeat the run ", &["on an idle machine", "with a longer <compute_time>"]),
     ),
     /// More threads than allowed CPUs.
@@ -779,13 +776,12 @@ warnings! {
     } => {
         let why = match limit {
             Some(limit) => format!(
-                "This process's cgroup limits {limit}: the others waited at that limit, and the \
-                 device may be able to do more. Run outside this cgroup, or raise the limit: gpuio \
-                 check --explain io-limit."
+                "This process's cgroup limits {limit}; the device may be able to do more. Run \
+                 outside it or raise the limit: gpuio check --explain io-limit."
             ),
             None => format!(
-                "The others waited for a CPU, for GPU copies or in the file system, so the device \
-                 may be able to do more.{}",
+                "The others waited for a CPU, for GPU copies or in the file system; the device may \
+                 be able to do more.{}",
                 advice(spell, "Compare with ", &[
                     "more <threads|readers>",
                     "<path host> and <engine io_uring> if the job used others",
@@ -793,8 +789,8 @@ warnings! {
             ),
         };
         format!(
-            "Queue depth not reached: {requested} I/Os were allowed in flight, but {device} had \
-             {observed:.1} of them on average (its requests, times the I/Os in each). {why}"
+            "Queue depth not reached: {requested} I/Os were allowed in flight, {device} had \
+             {observed:.1} of them on average. {why}"
         )
     },
     /// A GPU that was not requested carried traffic like that of the jobs.
@@ -931,16 +927,16 @@ fn of_device_cache(device: &str, known: bool, spell: Spell<'_>) -> String {
         )
     } else {
         format!(
-            "O_DIRECT bypasses only the kernel's page cache. The kernel does not report whether \
-             {device} has a volatile write cache (queue/write_cache); if so, a"
+            "The kernel does not report whether {device} has a volatile write cache, which \
+             O_DIRECT does not bypass. With one, a"
         )
     };
     format!(
-        "{lead} write completes before its data is on the medium, so short runs look too fast.{}",
+        "{lead} write ends before its data is on the medium, and short runs look too fast.{}",
         advice(
             spell,
-            "Where the load may be another one, ",
-            &["let writes wait for the medium with <sync>", "fill the cache with a long <runtime>",]
+            "To include the medium, ",
+            &["let writes wait for it with <sync>", "fill the cache with a long <runtime>",]
         ),
     )
 }

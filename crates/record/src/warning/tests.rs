@@ -24,7 +24,8 @@ fn every_text_is_two_to_four_sentences_on_one_line_and_names_a_flag_or_command()
         assert!(!words.contains('\n') && !words.contains("  "), "{words}");
         let next = ["--", "gpuio top", "repeat"].iter().any(|step| words.contains(step));
         assert!(next, "no next step: {words}");
-        assert!(words.len() < 420, "{} bytes: {words}", words.len());
+        // Three lines of a terminal that is 100 columns wide, behind the job's name.
+        assert!(words.len() <= 300, "{} bytes: {words}", words.len());
     }
 }
 
@@ -47,7 +48,7 @@ const FIGURES: [(&str, &[&str]); 40] = [
     ("page_cache_served_reads", &["1.00 MiB of the 10.0 GiB", "--direct", "--size"]),
     ("direct_but_cached", &["2.00 MiB of the 10.0 GiB", "(tmpfs)", "repeat in a directory"]),
     ("holes", &["12.0 MiB of 64.0 MiB are holes", "not served by a device", "--directory"]),
-    ("mapped_memory", &["11.0 GiB", "never that of storage", "104 ms", "--direct"]),
+    ("mapped_memory", &["11.0 GiB", "not of storage", "104 ms", "--direct"]),
     ("written_pages_lost", &["4.00 MiB of the 1.00 GiB", "in no file", "--path cached"]),
     ("remade_before_verification", &["3 files were written anew", "repeat with the size"]),
     ("tier_served_reads", &["3.00 GiB of the samples", "5.00 GiB from storage", "only the latter"]),
@@ -176,7 +177,7 @@ fn traffic_of_others_is_reported_and_nothing_is_claimed_that_was_not_observed() 
     assert!(cached(false).contains("does not report whether vda has a volatile write cache"));
     assert!(cached(true).starts_with("vda has a volatile write cache"));
     let direct = WarningKind::DirectButCached { bytes: 2, from_storage: 0 }.to_string();
-    assert!(direct.contains("counter does not cover this file system"), "{direct}");
+    assert!(direct.contains("this file system does not count"), "{direct}");
     assert!(!direct.contains("DEVICE"), "files in memory are on none: {direct}");
     let note = "mix_percent: taken as the percentage of reads".to_owned();
     let note = WarningKind::Note { note }.to_string();

@@ -263,7 +263,7 @@ fn storage_delivers_nothing_while_new_files_in_memory_are_mapped() {
         result.mapped = Some(mapped);
         let all = of_storage(&job, &result);
         let mut texts = all.iter().map(ToString::to_string).filter(|text| text.contains("pinned"));
-        texts.next().unwrap().contains("what storage delivered is in the 203 ns that")
+        texts.next().unwrap().contains("which worked in the 203 ns before")
     };
     assert!(found("rw=read", Some(0.5)) && found("rw=read", None));
     assert!(!found("rw=read", Some(1.0)) && !found("rw=write", Some(0.0)));
