@@ -143,7 +143,11 @@ fn the_guide_s_dgx_2() {
     has(
         &all,
         About::Compared,
-        &["From GPU 2 to GPU 12: 0.60 of the rate", "Still rising", "From GPU 0 to GPU 10: 0.06"],
+        &[
+            "From GPU 2 to GPU 12: 0.60 of the rate",
+            "Rising up to the last step",
+            "From GPU 0 to GPU 10: 0.06",
+        ],
     );
     has(&all, About::Next, &["Decide the way", "GPU 0, through which cuFile sent the bytes"]);
 }
