@@ -290,12 +290,14 @@ fn table(record: &Record) -> Section {
         let proof = load.0.result.proof.as_ref();
         proof.map_or_else(|| "-".to_owned(), |proof| proof.verdict.words.clone())
     };
-    let verified = |load: &Load<'_>| verification::word(load.0.result.verify.as_ref());
+    let verified = |row: &Vec<Load<'_>>| {
+        verification::word(row.iter().filter_map(|load| load.0.result.verify.as_ref()))
+    };
     let table = columns
         .words("path taken", |row| unique(row.iter().map(taken)).join("; "))
         .short("taken")
         .part(part(Towards::Read))
-        .words("verified", |row| unique(row.iter().map(verified)).join("; "))
+        .words("verified", move |row| verified(row))
         .short("verif.")
         .part(part(Towards::Read))
         .table("paths", rows);
