@@ -291,7 +291,10 @@ fn table(record: &Record) -> Section {
         proof.map_or_else(|| "-".to_owned(), |proof| proof.verdict.words.clone())
     };
     let verified = |row: &Vec<Load<'_>>| {
-        verification::word(row.iter().filter_map(|load| load.0.result.verify.as_ref()))
+        let outcomes = || row.iter().map(|load| load.0.result.verify.as_ref());
+        let is_whole = outcomes().all(|one| one.is_some()) || outcomes().flatten().count() == 0;
+        let rest = if is_whole { "" } else { "; -" };
+        verification::word(outcomes().flatten()) + rest
     };
     let table = columns
         .words("path taken", |row| unique(row.iter().map(taken)).join("; "))

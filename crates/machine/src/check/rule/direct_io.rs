@@ -105,21 +105,21 @@ fn of_type(mount: &MountedStorage) -> Option<Found> {
             Some(Found::unknown("its mount options are not reported"))
         }
         kind if DIRECT.contains(&kind) => None,
-        kind if REMOTE.contains(&kind) => Some(to_try(
-            at,
-            format!(
+        kind if REMOTE.contains(&kind) => {
+            let found = Found::unknown(format!(
                 "by {kind} and its mount options O_DIRECT passes this machine's page cache; how \
                  the server serves it was not tried"
-            ),
-        )),
+            ));
+            Some(found.fix("`gpuio check --mount DIR --prove` tries it"))
+        }
         "" => Some(Found::unknown("the type of its file system is not reported")),
-        kind => Some(to_try(at, format!("whether {kind} lets O_DIRECT through is not known"))),
+        kind => {
+            let found =
+                Found::unknown(format!("whether {kind} lets O_DIRECT through is not known"));
+            let check = ShellLine::new("gpuio check --mount").file(at);
+            Some(found.fix(format!("`{check} --prove` tries it")))
+        }
     }
-}
-
-fn to_try(at: &str, observed: String) -> Found {
-    let check = ShellLine::new("gpuio check --mount").file(at);
-    Found::unknown(observed).fix(format!("`{check} --prove` tries it"))
 }
 
 #[cfg(test)]

@@ -130,7 +130,8 @@ fn evidence_of(section: &mut Section, proof: &Proof, readings: bool) {
         .map(|(why, names)| format!("{} ({why})", unique(names).join(", ")))
         .collect::<Vec<_>>()
         .join("; ");
-    let longest = |text: fn(&Evidence) -> usize| used.iter().map(|one| text(one)).max().unwrap_or(0);
+    let longest =
+        |length: fn(&Evidence) -> usize| used.iter().map(|item| length(item)).max().unwrap_or(0);
     let name = longest(|item| item.name.chars().count()).max("source".len());
     let moved = longest(|item| amounts(item).chars().count()).max(COUNTED.len());
     let line = |who: &str, flow: &str, result: &str, amount: &str| {
