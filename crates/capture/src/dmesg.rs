@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use gpuio_host::numa::normalize_pci;
 use gpuio_host::settings::parse_command_line;
 use gpuio_record::facts::{
-    BlockDevice, BlockKind, DriveLink, ModuleFacts, NvmeController, PciFacts,
+    BlockDevice, BlockKind, DriveLink, Machine, ModuleFacts, NvmeController, PciFacts,
 };
 
 use crate::{CaptureError, Captured, Kind, MOST_FUNCTIONS, cufile_log, lines, merge, nvme_json};
@@ -169,8 +169,7 @@ fn scsi(message: &str, disks: &mut BTreeMap<String, (Option<String>, Option<Stri
     }
 }
 
-/// Puts ports and disks together where a model stands for one of each; a port whose disk is not
-/// known is a drive by the port's name.
+/// Takes in disks and ports; a port whose disk is not known is a drive by the port's name.
 fn joined(
     ports: BTreeMap<String, Port>,
     disks: &BTreeMap<String, (Option<String>, Option<String>)>,
@@ -181,7 +180,6 @@ fn joined(
         let block = merge::block(&mut captured.machine, name, BlockKind::Disk);
         block.facts.model = block.facts.model.take().or(model.clone());
     }
-    let all: Vec<Port> = ports.values().cloned().collect();
     for (port, facts) in ports {
         // Without a link there is no drive.
         if facts.now_megabits.is_none() {
@@ -193,22 +191,43 @@ fn joined(
             most_megabits: facts.most_megabits,
             lanes: 1,
         };
-        let drive = only_drive(&facts, &all, &captured.machine.block);
-        let name = drive.unwrap_or_else(|| format!("drive@{port}"));
+        let known = captured.machine.block.iter();
+        let known = known.filter(|one| one.link.as_ref().is_some_and(|known| known.port == port));
+        let known = known.map(|one| one.facts.name.clone()).next();
+        let name = known.unwrap_or_else(|| format!("drive@{port}"));
         let block = merge::block(&mut captured.machine, &name, BlockKind::Disk);
         block.facts.transport = Some("sata".to_owned());
-        if block.facts.model.as_ref().is_none_or(|model| model.len() < 17) {
-            block.facts.model = facts.model.or(block.facts.model.take());
-        }
+        block.facts.model = facts.model.or(block.facts.model.take());
         block.link = Some(link);
+    }
+    tie(&mut captured.machine);
+}
+
+/// The name of a drive of which only the port is known begins so.
+pub(crate) const AT_PORT: &str = "drive@ata";
+
+/// Makes one of a port's drive and a disk where a model stands for one of each, whichever text came
+/// first.
+pub(crate) fn tie(machine: &mut Machine) {
+    let at_port = |one: &&BlockDevice| one.facts.name.starts_with(AT_PORT);
+    let ports: Vec<BlockDevice> = machine.block.iter().filter(at_port).cloned().collect();
+    for port in ports {
+        let Some(name) = only_drive(&port, &machine.block) else { continue };
+        machine.block.retain(|one| one.facts.name != port.facts.name);
+        let block = merge::block(machine, &name, BlockKind::Disk);
+        block.facts.transport = port.facts.transport;
+        if block.facts.model.as_ref().is_none_or(|model| model.len() < 17) {
+            block.facts.model = port.facts.model;
+        }
+        block.link = port.link;
     }
 }
 
 /// The one drive that has a port's model, where no other port and no other drive has it. SCSI has
 /// the first 16 characters of a model.
-fn only_drive(port: &Port, ports: &[Port], block: &[BlockDevice]) -> Option<String> {
-    let ours = port.model.as_deref()?;
-    let same = |one: &&Port| one.model.as_deref() == Some(ours);
+fn only_drive(port: &BlockDevice, block: &[BlockDevice]) -> Option<String> {
+    let ours = port.facts.model.as_deref()?;
+    let same = |one: &&BlockDevice| one.link.is_some() && one.facts.model.as_deref() == Some(ours);
     let is_it = |device: &&BlockDevice| {
         let model = device.facts.model.as_deref().unwrap_or_default();
         let short = model.len() >= 6 && ours.starts_with(model);
@@ -216,7 +235,8 @@ fn only_drive(port: &Port, ports: &[Port], block: &[BlockDevice]) -> Option<Stri
     };
     let mut drives = block.iter().filter(is_it);
     let drive = drives.next()?;
-    let alone = drives.next().is_none() && ports.iter().filter(same).count() == 1;
+    let alone =
+        drive.link.is_none() && drives.next().is_none() && block.iter().filter(same).count() == 1;
     alone.then(|| drive.facts.name.clone())
 }
 

@@ -10,7 +10,7 @@ use gpuio_record::facts::{
 };
 
 use crate::{
-    Captured, MOST_GPUS, Matrix, Measured, cards, gdscheck, measured, merge, mig, netplan,
+    Captured, MOST_GPUS, Matrix, Measured, cards, dmesg, gdscheck, measured, merge, mig, netplan,
 };
 
 impl Captured {
@@ -58,6 +58,7 @@ impl Captured {
             function.iommu_domain = self.iommu_domain.map(str::to_owned);
         }
         cards::join(self);
+        dmesg::tie(&mut self.machine);
         merge::complete(&mut self.machine);
         self.network.complete(&mut self.machine);
         self.join_gpus();
@@ -273,7 +274,21 @@ fn seen_twice(machine: &Machine) -> Vec<String> {
     let numbers = bare.iter().filter_map(|gpu| Some(format!("GPU{}", gpu.index.known()?)));
     let unnumbered = placed_gpus.into_iter().filter(|gpu| gpu.index.known().is_none());
     let gpus = (numbers.collect(), unnumbered.filter_map(|gpu| gpu.pci.clone()).collect());
-    let pairs = [(names(named), names(placed)), (by_name, numbered), (shown, nameless), gpus];
+    let is_sata = |one: &&BlockDevice| {
+        let transport = one.facts.transport.as_deref().unwrap_or("sata");
+        one.facts.name.starts_with("sd") && transport == "sata" && one.link.is_none()
+    };
+    let sata = machine.block.iter().filter(is_sata);
+    let sata = sata.filter(|one| one.facts.kind == BlockKind::Disk).collect();
+    let at_port = |one: &&BlockDevice| one.facts.name.starts_with(dmesg::AT_PORT);
+    let at_port = machine.block.iter().filter(at_port).collect();
+    let pairs = [
+        (names(sata), names(at_port)),
+        (names(named), names(placed)),
+        (by_name, numbered),
+        (shown, nameless),
+        gpus,
+    ];
     let all = pairs.iter().filter_map(|(named, others)| {
         let (first, other) = (named.first()?, others.first()?);
         Some(format!(

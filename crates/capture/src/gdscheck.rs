@@ -376,7 +376,7 @@ impl Reader {
         let group = name.split_once('.').is_some_and(|(group, _)| GROUPS.contains(&group));
         let is_driver = name.starts_with("--") || STORAGE.contains(&name);
         let (list, name) = if group {
-            (&mut self.out.settings, name.replace(' ', "_"))
+            (&mut self.out.settings, name.to_owned())
         } else if name.starts_with("CUFILE_") || name.starts_with("CUOBJ_") {
             (&mut self.out.environment, name.to_owned())
         } else if is_driver || self.section == Section::Drivers && !is_warning(name) {
@@ -385,7 +385,7 @@ impl Reader {
             return Ok(false);
         };
         let value = value(text);
-        let Some(old) = list.iter_mut().find(|old| old.name == name) else {
+        let Some(old) = list.iter_mut().find(|old| old.is(&name)) else {
             list.push(GdsLine { name, value });
             return Ok(true);
         };

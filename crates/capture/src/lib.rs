@@ -182,6 +182,14 @@ impl Captured {
         }
     }
 
+    /// Notes a total that a text prints itself and that the rows read of it do not make up.
+    fn counted(&mut self, command: &str, printed: &str, total: Option<usize>, rows: usize) {
+        if total.is_some_and(|total| total != rows) && rows > 0 {
+            let rows = gpuio_base::units::many(rows as u64, "such row was|such rows were");
+            self.conflict(format!("{command} printed `{printed}`, and {rows} read."));
+        }
+    }
+
     /// Passes over a line.
     fn skip(&mut self, why: CaptureError) {
         if self.skipped.len() < MOST_SKIPPED {

@@ -92,6 +92,8 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         }
     }
     let whole = count == Some(nodes.len());
+    let printed = format!("NUMA node(s): {}", count.unwrap_or_default());
+    captured.counted(KIND.command, &printed, count, nodes.len());
     numactl::put(captured, nodes, whole);
     Ok(())
 }

@@ -46,11 +46,14 @@ fn scanned(line: &str) -> Option<(&str, ArrayFacts)> {
 fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     let mut current: Option<String> = None;
     let mut in_members = false;
+    // The devices that an array has by its own count, and those that are listed.
+    let mut listed = (None, 0);
     for (index, line) in lines(text) {
         if captured.machine.block.len() > MOST_DEVICES {
             return Err(CaptureError::new(index, line, 0, "fewer devices"));
         }
         if let Some(name) = heading(line) {
+            counted(captured, std::mem::take(&mut listed));
             (current, in_members) = (Some(name.to_owned()), false);
             array(captured, name);
             continue;
@@ -76,8 +79,12 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         if line.trim_start().starts_with("Number ") {
             in_members = true;
         } else if in_members && line.split_whitespace().any(|word| word.starts_with("/dev/")) {
+            listed.1 += 1;
             member(captured, name, line);
         } else if let Some((key, value)) = field(line) {
+            if key == "Total Devices" {
+                listed.0 = value.parse().ok();
+            }
             set(captured, name, key, value);
         } else if !in_members
             || !line.trim_start().starts_with(|c: char| c == '-' || c.is_ascii_digit())
@@ -85,7 +92,13 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
             captured.skip(CaptureError::new(index, line, 0, "a field, like Raid Level : raid0"));
         }
     }
+    counted(captured, listed);
     Ok(())
+}
+
+fn counted(captured: &mut Captured, (total, rows): (Option<usize>, usize)) {
+    let printed = format!("Total Devices : {}", total.unwrap_or_default());
+    captured.counted(KIND.command, &printed, total, rows);
 }
 
 fn array<'m>(captured: &'m mut Captured, name: &str) -> &'m mut ArrayFacts {

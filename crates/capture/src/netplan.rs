@@ -123,11 +123,17 @@ pub struct ServerPort {
 fn add_isi(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     // A PDF puts the number of a node above its interface.
     let mut number: Option<u32> = None;
+    let before = captured.server_ports.len();
     for (index, line) in lines(text) {
         if captured.server_ports.len() > MOST_DEVICES {
             return Err(CaptureError::new(index, line, 0, "fewer interfaces"));
         }
         let words: Vec<&str> = line.split_whitespace().collect();
+        if let ["Total:", total] = words.as_slice() {
+            let rows = captured.server_ports.len() - before;
+            captured.counted(ISI.command, line.trim(), total.parse().ok(), rows);
+            continue;
+        }
         if let [one] = words.as_slice()
             && let Ok(node) = one.parse()
         {
@@ -139,7 +145,7 @@ fn add_isi(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         let port = rest.first().filter(|name| is_port(name)).zip(rest.get(1));
         let Some((name, state)) = port else {
             // The words of the head, pools and addresses alone belong to no interface for sure.
-            if !line.contains(['_', '-']) && !line.contains("LNN") && !line.contains("Total") {
+            if !line.contains(['_', '-']) && !line.contains("LNN") {
                 captured.skip(CaptureError::new(index, line, 0, "1  100gige-1  Up  …"));
             }
             continue;

@@ -77,6 +77,8 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
     }
     nodes.sort_by_key(|node| node.node);
     let whole = count == Some(nodes.len());
+    let printed = format!("available: {} nodes", count.unwrap_or_default());
+    captured.counted(KIND.command, &printed, count, nodes.len());
     // Distances are those to the nodes of the list: of a cut one they mean nothing.
     let own: Vec<u32> = nodes.iter().map(|node| node.node).collect();
     if own != columns {

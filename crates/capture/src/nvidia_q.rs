@@ -92,6 +92,8 @@ fn add(text: &str, captured: &mut Captured) -> Result<(), CaptureError> {
         ));
     }
     let whole = attached == Some(blocks.len());
+    let printed = format!("Attached GPUs : {}", attached.unwrap_or_default());
+    captured.counted(KIND.command, &printed, attached, blocks.len());
     blocks.retain(|block| block.facts.pci.is_some());
     let gpus = blocks.into_iter().zip(0u32..).map(|(block, number)| {
         let mut facts = block.finish();

@@ -82,8 +82,8 @@ fn measured(page: &mut Document, captured: &Captured) {
         return;
     }
     let figures = match rows.iter().any(|row| row.samples > 1) {
-        true => "mean of each figure that is not 0, or its least to its most",
-        false => "each figure that is not 0",
+        true => "mean of figures that are not 0, or their least to most",
+        false => "figures that are not 0, among others",
     };
     let table = Columns::<Row>::new()
         .words("tool", |row| row.command)

@@ -1,13 +1,14 @@
 //! `gpuio bench` without a load: how large its files are (and those of a short workload), and what
 //! to do after it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gpuio_base::units::{ShellLine, human_bytes, human_ns, many, whole};
-use gpuio_dataset::manifest::FILE_NAME;
+use gpuio_dataset::manifest::{FILE_NAME, lists_only};
 use gpuio_guard::outfile::{Directory, Draft};
 use gpuio_host::Root;
 use gpuio_host::answers::answers;
@@ -167,7 +168,16 @@ const FEW_FILES: usize = 8;
 fn removal(record: &Record) -> Option<String> {
     let files = record.plan.files_that_stay();
     let few = (1..=FEW_FILES).contains(&files.len());
-    few.then(|| ShellLine::new("rm").files(files.iter().map(|file| &file.path)).to_string())
+    let mut paths: Vec<&Path> = files.iter().map(|file| Path::new(&file.path)).collect();
+    let places: BTreeSet<&Path> = paths.iter().filter_map(|path| path.parent()).collect();
+    let lists = places.into_iter().flat_map(|place| {
+        let here = paths.iter().filter(|path| path.parent() == Some(place));
+        let names: Vec<&str> = here.filter_map(|path| path.file_name()?.to_str()).collect();
+        lists_only(place, &names)
+    });
+    let lists: Vec<PathBuf> = lists.collect();
+    paths.extend(lists.iter().map(PathBuf::as_path));
+    few.then(|| ShellLine::new("rm").files(paths).to_string())
 }
 
 /// Where the data files of a run lie now, and what removes them.

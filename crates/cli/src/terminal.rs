@@ -9,14 +9,13 @@ pub(crate) fn is_dumb() -> bool {
     environment::text("TERM").is_some_and(|name| name == "dumb")
 }
 
-/// Width of the terminal on standard output, by `COLUMNS` or as it says itself; 120 if it is none.
+/// Width of text by `COLUMNS`, or as the terminal on standard output says itself; 80 if it is none.
 pub(crate) fn width() -> u16 {
-    const PLAIN: u16 = 120;
-    if !std::io::stdout().is_terminal() {
-        return PLAIN;
-    }
+    const PLAIN: u16 = 80;
     let given = environment::text("COLUMNS").and_then(|columns| columns.parse().ok());
-    let own = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| columns);
+    let is_terminal = std::io::stdout().is_terminal();
+    let size = || ratatui::crossterm::terminal::size().ok().map(|(columns, _)| columns);
+    let own = || size().filter(|_| is_terminal);
     given.or_else(own).filter(|&columns| columns > 0).map_or(PLAIN, |columns: u16| columns.max(60))
 }
 

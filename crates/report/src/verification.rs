@@ -195,10 +195,12 @@ pub fn trouble(outcome: &VerifyOutcome) -> Option<String> {
 /// Verification in a word or two: `ok`; `rewritten, ok` if other data than the timed writes was
 /// verified; `reads ok` if only reads were; `sample ok` if a part was; `nothing`; `3 bad`, `2
 /// failed`, `cut short`, or `-` if off.
-pub(crate) fn word(outcome: Option<&VerifyOutcome>) -> String {
-    let Some(outcome) = outcome else { return NONE.to_owned() };
-    let checked: Checked = [outcome].into_iter().collect();
-    let ok = match (checked.verdict(), outcome.subject) {
+pub(crate) fn word<'o>(outcomes: impl IntoIterator<Item = &'o VerifyOutcome>) -> String {
+    let outcomes: Vec<&VerifyOutcome> = outcomes.into_iter().collect();
+    let Some(subject) = outcomes.first().map(|one| one.subject) else { return NONE.to_owned() };
+    let subject = Some(subject).filter(|one| outcomes.iter().all(|other| other.subject == *one));
+    let checked: Checked = outcomes.into_iter().collect();
+    let ok = match (checked.verdict(), subject) {
         (Verdict::Bad, _) => {
             let (places, at_least) = checked.different;
             return format!("{}{places} bad", if at_least { "≥" } else { "" });
@@ -207,8 +209,8 @@ pub(crate) fn word(outcome: Option<&VerifyOutcome>) -> String {
         (Verdict::Unreadable, _) => return format!("{} failed", checked.failed),
         (Verdict::CutShort, _) => "cut short",
         (Verdict::Nothing, _) => "nothing",
-        (_, VerifySubject::Rewritten) => "rewritten, ok",
-        (_, VerifySubject::TimedReads) => "reads ok",
+        (_, Some(VerifySubject::Rewritten)) => "rewritten, ok",
+        (_, Some(VerifySubject::TimedReads)) => "reads ok",
         (Verdict::Sample, _) => "sample ok",
         (Verdict::Whole, _) => "ok",
     };
@@ -241,7 +243,7 @@ mod tests {
 
     fn checked_in_words(rows: &[(&VerifyOutcome, &str, &str)]) {
         for (outcome, cell, sentence) in rows {
-            assert_eq!(word(Some(outcome)), *cell);
+            assert_eq!(word([*outcome]), *cell);
             assert_eq!([*outcome].into_iter().collect::<Checked>().sentence(), *sentence);
             assert_eq!(trouble(outcome).is_none(), outcome.is_fine(), "{cell}");
         }

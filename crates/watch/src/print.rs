@@ -49,13 +49,14 @@ pub fn plain(interval: &Interval, width: usize) -> String {
     shown.map(|table| one_table(table, width)).collect()
 }
 
-/// A line per kind that is absent, with the reason.
+/// A line of the kinds that are absent; lines of JSON have the reasons.
 pub fn absent(interval: &Interval) -> String {
-    let line = |table: &Table| {
-        let why = table.absent.as_ref()?;
-        Some(format!("{}: {}\n", table.probe.title, printable_short(why)))
-    };
-    interval.tables.iter().filter_map(line).collect()
+    let absent = interval.tables.iter().filter(|table| table.absent.is_some());
+    let titles: Vec<&str> = absent.map(|table| table.probe.title).collect();
+    match titles.as_slice() {
+        [] => String::new(),
+        all => format!("Not here: {}. --format json has the reasons.\n", all.join(", ")),
+    }
 }
 
 fn one_table(table: &Table, width: usize) -> String {

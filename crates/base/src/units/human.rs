@@ -143,6 +143,15 @@ pub fn human_transfers(millions: u64) -> String {
     }
 }
 
+/// A directory in a sentence, where a full stop may follow: a dot at its end would be one with it.
+pub fn place(directory: &str) -> String {
+    match directory {
+        "" | "." | "./" => "the working directory".to_owned(),
+        one if one.ends_with('.') => format!("{one}/"),
+        one => one.to_owned(),
+    }
+}
+
 /// A count with every digit: `1,050,624`.
 pub fn digits(count: u64) -> String {
     let digits = count.to_string();

@@ -32,7 +32,7 @@ pub use float::{float, whole};
 pub use hosts::{host_list, hosts_of};
 pub use human::{
     Powers, digits, human_bytes, human_count, human_decimal_rate, human_ns, human_rate,
-    human_transfers, in_requested, many, powers, print_in, rate_unit,
+    human_transfers, in_requested, many, place, powers, print_in, rate_unit,
 };
 pub use list::{MAX_INDEX, format_cpu_list, parse_cpu_list, parse_index_list};
 pub use paragraph::paragraph;

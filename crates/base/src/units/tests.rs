@@ -372,6 +372,13 @@ fn counts_have_every_digit_and_one_is_singular() {
     assert_eq!(are, ["0 files are", "1 file is", "2,048 files are"]);
 }
 
+#[test]
+fn no_full_stop_follows_a_dot_of_a_path() {
+    let all = ["", ".", "./", "..", "d/..", "d.", "/data", "d/"].map(place);
+    let here = "the working directory";
+    assert_eq!(all, [here, here, here, "../", "d/../", "d./", "/data", "d/"]);
+}
+
 /// Values of several sizes in one unit have the unit that the largest has alone.
 #[test]
 fn the_unit_of_rates_is_that_of_the_printed_rate() {

@@ -32,7 +32,7 @@ fn known(text: &str) -> Fact<String> {
 
 #[track_caller]
 fn value<'c>(lines: &'c [GdsLine], name: &str) -> &'c str {
-    let line = lines.iter().find(|line| line.name == name).unwrap_or_else(|| panic!("{name}"));
+    let line = lines.iter().find(|line| line.is(name)).unwrap_or_else(|| panic!("{name}"));
     line.value.known().unwrap()
 }
 

@@ -345,8 +345,20 @@ fn scsi_devices_and_their_links() {
     assert_eq!((link.port.as_str(), link.now_megabits), ("ata3", Some(3000)));
     assert_eq!(model(&log, "sda"), "Samsung SSD 850 EVO 1TB");
     assert_eq!(drive(&log, "nvme0n1").pci, ["0000:3b:00.0"]);
-    let joined = captured(include_str!("../kinds/dmesg-one-line.txt"));
+    let dmesg = include_str!("../kinds/dmesg-one-line.txt");
+    let joined = captured(dmesg);
     assert_eq!(model(&joined, "drive@ata4"), "Samsung SSD 850 EVO 1TB");
+    // The port is the disk of its model, whichever text comes first.
+    let lsscsi = "$ lsscsi\n[3:0:0:0] disk ATA Samsung SSD 850 3B6Q /dev/sdb\n";
+    for text in [format!("{lsscsi}$ dmesg\n{dmesg}"), format!("$ dmesg\n{dmesg}\n{lsscsi}")] {
+        let mut both = captured(&text);
+        both.finish();
+        assert_eq!(drive(&both, "sdb").link.as_ref().unwrap().port, "ata4", "{text}");
+        assert!(both.machine.block.iter().all(|one| one.facts.name != "drive@ata4"), "{text}");
+    }
+    let mut apart = captured(&format!("$ dmesg\n{dmesg}\n$ lsblk\nNAME TRAN\nsdb sata\n"));
+    apart.finish();
+    assert!(apart.remarks().join(" ").contains("sdb may be the same as drive@ata"));
 }
 
 #[test]
@@ -516,6 +528,8 @@ fn networks_of_client_and_server() {
          $ mount\n10.100.10.101:/ifs/data on /mnt/a type nfs (rw,vers=3,proto=rdma,addr=10.100.1\
              0.101)\n",
     );
+    let total = "isi network interfaces list printed `Total: 2`, and 3 such rows were read.";
+    assert_eq!(isi.conflicts, [total]);
     let notes = isi.remarks().join(" ");
     assert!(
         notes.contains(

@@ -107,7 +107,12 @@ fn one_load_is_repeated_and_a_target_that_is_not_there_is_refused_before_the_run
     gpuio(dir.path(), line).exits(2).prints(&["neither this directory nor the one above it"]);
     let ran = small(dir.path(), "--rw write --vary target=a,b --repeats 1 -o files").exits(0);
     let files = "Data files: 2 files with 128 KiB stay in the working directory.";
-    assert!(ran.out.contains(files) && ran.out.contains("\n  rm a b\n"), "{}", ran.out);
+    assert!(
+        ran.out.contains(files)
+            && ran.out.contains("\n  rm a b .gpuio-files.json .gpuio-files.lock\n"),
+        "{}",
+        ran.out
+    );
     assert!(dir.path().join("a").is_file(), "a load that writes makes it");
 }
 
@@ -456,13 +461,13 @@ fn a_search_ends_at_the_bound() {
     let words = "a search, about 9 runs (unknown time) if runs of a load agree, up to 9 of each";
     assert!(plan.out.contains(words) || plan.err.contains(words), "{plan:#?}");
     let line = format!("{COUNTED} --latency-target p50=1ns {over} --format csv -o b");
-    let csv = gpuio(dir.path(), &line).exits(0).out;
+    let csv = gpuio(dir.path(), &line).exits(1).out;
     let cells: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     let cell = |key| cells[1][cells[0].iter().position(|head| *head == key).unwrap()];
     assert_eq!((cell("within_limit"), cell("of_best_percent")), ("no", ""), "{csv}");
     assert!(["bytes_per_s", "p50_ns", "p99_ns"].iter().all(|key| cells[0].contains(key)), "{csv}");
     let line = format!("{COUNTED} --latency-target p50=1ns {over} -o b");
-    let ran = gpuio(dir.path(), &line).exits(0);
+    let ran = gpuio(dir.path(), &line).exits(1);
     assert!(ran.out.contains("not reached even at threads=1"), "{ran:#?}");
     for format in ["markdown", "html"] {
         let report = gpuio(dir.path(), &format!("report b --format {format} -o -")).exits(0);

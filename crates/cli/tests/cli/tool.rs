@@ -106,7 +106,7 @@ pub(crate) fn plain(program: impl AsRef<OsStr>) -> Command {
             command.env_remove(name);
         }
     }
-    command.env("GPUIO_PAGES", "/nowhere");
+    command.env("GPUIO_PAGES", "/nowhere").env("COLUMNS", "120");
     gpuio_testkit::programs::hears_hang_ups(&mut command);
     command
 }

@@ -46,6 +46,15 @@ pub use store::{parse, print};
 /// The name of the list in each directory.
 pub const FILE_NAME: &str = ".gpuio-files.json";
 
+/// The list of a directory and its lock, where it lists none but files of these names: who removes
+/// them removes it too. Empty where it lists others or is not read.
+pub fn lists_only(directory: &Path, names: &[&str]) -> Vec<PathBuf> {
+    let list = directory.join(FILE_NAME);
+    let read = || parse(&list, &std::fs::read(&list).ok()?).ok();
+    let only = read().is_some_and(|all| all.iter().all(|one| names.contains(&&*one.name)));
+    if only { vec![list, directory.join(store::LOCK_NAME)] } else { Vec::new() }
+}
+
 /// All bytes of a file, however long it is.
 const ALL: Range<u64> = 0..u64::MAX;
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{Entry, FILE_NAME, ManifestError};
 
 /// In the directory of the list; held while it is changed.
-const LOCK_NAME: &str = ".gpuio-files.lock";
+pub(super) const LOCK_NAME: &str = ".gpuio-files.lock";
 const FORMAT: u32 = 4;
 /// Lists without files of which parts hold the pattern; those that have none are still written so.
 const FORMAT_WITHOUT_PARTS: u32 = 3;

@@ -6,6 +6,7 @@
 
 use super::psync::{fds, transfer};
 use super::{Done, Engine, EngineConfig, EngineError, Io, OpenedEngine, Push};
+use gpuio_base::units::many;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::mpsc::channel;
@@ -55,7 +56,7 @@ pub(super) fn open(config: &EngineConfig) -> Result<OpenedEngine, EngineError> {
             "pool: {count} I/Os run at once, not {depth}: a pool has at most {MOST_THREADS} threads"
         ));
     }
-    let actual = format!("pool ({count} threads)");
+    let actual = format!("pool ({})", many(count as u64, "thread"));
     drop(sender);
     let helpers = receiver.iter().collect();
     Ok(OpenedEngine { engine: Box::new(pool), actual, steps_down, helpers })

@@ -60,6 +60,8 @@ pub struct JobSpec {
     pub engine: Option<String>,
     /// Direction and order.
     pub rw: Option<Rw>,
+    /// Nothing is written: `rw` is that of reads in its order.
+    pub verify_only: Option<bool>,
     /// fio's number behind a colon there: in order the bytes from the end of an I/O to the next,
     /// by chance the I/Os from each offset.
     pub rw_modifier: Option<i64>,
@@ -479,6 +481,16 @@ pub enum Rw {
     ReadWrite,
     /// Random offsets, reads and writes mixed.
     RandRw,
+}
+
+impl Rw {
+    /// Reads in the same order.
+    pub(super) fn reading(self) -> Rw {
+        match self {
+            Rw::Read | Rw::Write | Rw::ReadWrite => Rw::Read,
+            Rw::RandRead | Rw::RandWrite | Rw::RandRw => Rw::RandRead,
+        }
+    }
 }
 
 /// Which GPUs, through which driver. The two are set separately: `gpu=software` in `[global]` and

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gpuio_io::CATALOG;
 use gpuio_job::spec::{
     Ceilings, ComputationRequest, GpuWhich, JobSpec, KeyError, Origin, Rw, Status, apply, find,
-    keys, markdown_table,
+    keys, markdown_table, parse_job_file,
 };
 use gpuio_record::{Distribution, Fill, MemoryKind, SteadyFigure, VerifyMode};
 
@@ -63,6 +63,21 @@ fn common_keys_of_fio_are_known() {
     let unknown: Vec<&str> =
         common.split_whitespace().filter(|name| find(name).is_none()).collect();
     assert_eq!(unknown, [""; 0]);
+}
+
+#[test]
+fn a_job_that_only_verifies_reads_in_the_order_of_its_writes() {
+    let order = |text: &str| {
+        let job = parse_job_file("a.fio", text, &|_| None).unwrap().jobs.remove(0);
+        (job.rw, job.verify)
+    };
+    for (rw, reads) in [("write", Rw::Read), ("randwrite", Rw::RandRead), ("rw", Rw::Read)] {
+        let expected = (Some(reads), Some(VerifyMode::Pass));
+        assert_eq!(order(&format!("[a]\nrw={rw}\nverify=pass\nverify_only\n")), expected);
+        assert_eq!(order(&format!("[a]\nverify_only=1\nverify=pass\nrw={rw}\n")), expected);
+    }
+    let (written, _) = order("[a]\nverify_only=0\nrw=randwrite\n");
+    assert_eq!(written, Some(Rw::RandWrite));
 }
 
 /// Words that completion proposes are accepted, at least as the begin of a value; a flag whose

@@ -1,6 +1,7 @@
 //! Findings as a document: gravest first, the reason and the fix below each that needs one.
 
 use gpuio_base::document::{Document, Item, Layout, List, Section, grouped};
+use gpuio_base::units::many;
 
 pub use crate::check::verdict::section as verdict;
 use crate::check::{Finding, Rule, Severity, find};
@@ -68,8 +69,13 @@ fn missing(unknown: &[&Finding], read: &[&str]) -> List {
     let texts = groups.iter().map(|(text, rules)| format!("`{text}` ({})", rules.len()));
     let texts = texts.collect::<Vec<_>>().join(", ");
     let needs = (rules > 0).then(|| {
-        let need = if rules == 1 { "rule needs" } else { "rules need" };
-        format!("{rules} {need} what is not here: {texts}")
+        let count = |number: usize, noun: &str| many(number as u64, noun);
+        let of = match without.len() {
+            findings if findings == rules => String::new(),
+            findings => format!("{} of ", count(findings, "finding")),
+        };
+        let need = if of.is_empty() { "rule needs|rules need" } else { "rule need|rules need" };
+        format!("{of}{} what is not here: {texts}", count(rules, need))
     });
     let reason = |found: &Finding| match other(found) {
         Some(fix) => format!("{}; {fix}", found.observed),
@@ -156,7 +162,10 @@ mod tests {
         let mut findings = names.map(found).to_vec();
         findings.push(Finding::of(find("bar1").unwrap(), Found::pass("good")));
         let text = document(&findings, false, Some(&["ip addr"])).terminal(80);
-        assert!(text.contains("2 rules need what is not here: `lspci -vv` (2)\n"), "{text}");
+        assert!(
+            text.contains("3 findings of 2 rules need what is not here: `lspci -vv` (2)\n"),
+            "{text}"
+        );
         assert!(text.contains("mtu: mtu was not read") && !text.contains("acs was"), "{text}");
         assert!(text.find("PASS").unwrap() < text.find("UNKNOWN").unwrap(), "{text}");
         let whole = document(&findings, true, Some(&["ip addr"])).terminal(80);

@@ -57,6 +57,14 @@ pub struct GdsLine {
     pub value: Fact<String>,
 }
 
+impl GdsLine {
+    /// Whether it is the line of this name: documents print blanks for underscores.
+    #[must_use]
+    pub fn is(&self, name: &str) -> bool {
+        self.name.replace(' ', "_") == name.replace(' ', "_")
+    }
+}
+
 /// A line about a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GdsGpu {

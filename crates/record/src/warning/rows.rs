@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use gpuio_base::stat::{Percentile, enough_for};
-use gpuio_base::units::{float, format_bytes, human_bytes, human_count, human_ns, many};
+use gpuio_base::units::{digits, float, format_bytes, human_bytes, human_ns, many};
 
 use super::advice::{Spell, advice};
 use super::{Severity, cpu_takers};
@@ -1033,7 +1033,7 @@ fn time(ns: u64) -> String {
 }
 
 fn count(number: u64) -> String {
-    human_count(float(number))
+    digits(number)
 }
 
 /// Where the number of a group's threads comes from.

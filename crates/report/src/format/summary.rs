@@ -290,12 +290,17 @@ fn table(record: &Record) -> Section {
         let proof = load.0.result.proof.as_ref();
         proof.map_or_else(|| "-".to_owned(), |proof| proof.verdict.words.clone())
     };
-    let verified = |load: &Load<'_>| verification::word(load.0.result.verify.as_ref());
+    let verified = |row: &Vec<Load<'_>>| {
+        let outcomes = || row.iter().map(|load| load.0.result.verify.as_ref());
+        let is_whole = outcomes().all(|one| one.is_some()) || outcomes().flatten().count() == 0;
+        let rest = if is_whole { "" } else { "; -" };
+        verification::word(outcomes().flatten()) + rest
+    };
     let table = columns
         .words("path taken", |row| unique(row.iter().map(taken)).join("; "))
         .short("taken")
         .part(part(Towards::Read))
-        .words("verified", |row| unique(row.iter().map(verified)).join("; "))
+        .words("verified", move |row| verified(row))
         .short("verif.")
         .part(part(Towards::Read))
         .table("paths", rows);

@@ -143,7 +143,11 @@ fn the_guide_s_dgx_2() {
     has(
         &all,
         About::Compared,
-        &["From GPU 2 to GPU 12: 0.60 of the rate", "Still rising", "From GPU 0 to GPU 10: 0.06"],
+        &[
+            "From GPU 2 to GPU 12: 0.60 of the rate",
+            "Rising up to the last step",
+            "From GPU 0 to GPU 10: 0.06",
+        ],
     );
     has(&all, About::Next, &["Decide the way", "GPU 0, through which cuFile sent the bytes"]);
 }
@@ -195,9 +199,14 @@ fn a_post_on_storage_for_deep_learning() {
         About::Limit,
         &[
             "91 % of the 572 MiB/s",
+            "101 % of what sdb should deliver",
             "direct=1 is not set",
             "sdb always had requests",
+            "26 % of the 383 MiB/s",
+            "26 % of the 383 MiB/s",
             "iodepth has no effect",
+            "100 % of what sdb should deliver",
+            "38 % of the 352 MiB/s",
             "89 % of the 286 MiB/s",
             "libaio waits",
             "sda always had requests",

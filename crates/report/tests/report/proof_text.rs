@@ -34,7 +34,7 @@ fn evidence_is_shown_of_jobs_on_another_path_and_of_all_if_requested() {
     let row =
         "    process_io  read   supports      20.0 GiB of 20.0 GiB  process_io has its reasons\n";
     assert!(text.contains(row), "{text}");
-    assert!(text.contains("nvidia_fs   read   inconclusive                     -  "), "{text}");
+    assert!(text.contains("    without a reading  nvidia_fs ("), "{text}");
     assert!(!text.contains("read_bytes 4096 before"), "readings only with --evidence: {text}");
     let all = render_text_with_evidence(&astray(), 200);
     assert_eq!(all.matches("    requested  ").count(), 4, "{all}");

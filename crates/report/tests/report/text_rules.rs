@@ -17,7 +17,9 @@ fn result_lines(text: &str) -> Vec<&str> {
     let figure = |line: &&str| line.contains("iB/s ") || line.contains("µs") || line.contains("ms");
     text.lines()
         .filter(|line| {
-            ["try ", "job-", "a-job", "total,"].iter().any(|name| line.starts_with(name))
+            ["try ", "job-", "a-job", "total,", "group 0 "]
+                .iter()
+                .any(|name| line.starts_with(name))
         })
         .filter(figure)
         .chain(text.lines().filter(|line| line.starts_with("workers done")))

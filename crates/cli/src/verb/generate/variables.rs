@@ -27,7 +27,11 @@ pub(super) const PROGRAM: [Variable; 21] = [
          programs are not changed",
     ),
     row(&["TERM"], "all verbs", "`dumb`: no progress bar, and `top` prints rows"),
-    row(&["COLUMNS"], "all verbs", "width of text on a terminal, instead of its own"),
+    row(
+        &["COLUMNS"],
+        "all verbs",
+        "width of text, instead of the terminal's own, or of 80 where there is none",
+    ),
     row(&["GPUIO_CONFIG"], "all verbs", "the user's configuration file"),
     row(&["XDG_CONFIG_HOME", "HOME"], "all verbs", "where that file is looked for without it"),
     row(

@@ -215,7 +215,8 @@ impl Measured {
         for (name, rate) in self.directions() {
             let way = if name == "read" { "server to client" } else { "client to server" };
             last.paragraph(format!(
-                "{name} ({way}): {} bytes sent, as many received; median of {} intervals.",
+                "{name} ({way}): {} bytes sent, those of the ramp too, as many received; the rates \
+                 are of {} intervals after it.",
                 rate.sent_bytes,
                 rate.intervals_bytes_per_s.len()
             ));

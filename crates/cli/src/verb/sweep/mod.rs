@@ -72,7 +72,8 @@ fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
         made.filter(|_| !resolved.own_data).for_each(|note| message!("note: {note}"));
     }
     let ended = drive(&resolved, &mut directory, children, &stop, quiet)?;
-    directory.conclude(table::answer(&resolved, &directory, ended))?;
+    let (answer, is_missed) = table::answer(&resolved, &directory, ended).unzip();
+    directory.conclude(answer)?;
     directory.clear();
     let whole = ended == Why::Done;
     if whole && !keep {
@@ -89,7 +90,7 @@ fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
         return Ok(3);
     }
     let failed = directory.any_failed() || ended == Why::Interrupted || directory.is_empty();
-    Ok(u8::from(failed))
+    Ok(u8::from(failed || is_missed == Some(true)))
 }
 
 /// Why no more runs are started.

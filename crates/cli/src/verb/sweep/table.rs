@@ -514,12 +514,12 @@ impl Load<'_> {
     }
 }
 
-/// The result of a search.
+/// The result of a search in words, and whether even its lowest load was over the limit.
 pub(super) fn answer(
     resolved: &ResolvedSweep,
     directory: &SweepDirectory,
     why: Why,
-) -> Option<String> {
+) -> Option<(String, bool)> {
     let search = resolved.search.as_ref()?;
     if why != Why::Done {
         return None;
@@ -541,7 +541,9 @@ pub(super) fn answer(
             })
         })
         .collect();
-    Some(said(&search.words, key, search.bound.at, &found))
+    let first = found.first();
+    let is_missed = first.is_some_and(|load| !load.passed() && load.verdict == Verdict::Over);
+    Some((said(&search.words, key, search.bound.at, &found), is_missed))
 }
 
 /// The result of these loads, in words: where the limit is reached, and what is not known.

@@ -9,7 +9,7 @@ use super::unused::{self, IN_ORDER, NO_PAUSE, NO_RING, NO_WRITES, NOT_STEADY, OW
 use crate::spec::value;
 use crate::spec::value::words_of;
 use gpuio_base::units::{format_bytes, format_cpu_list, format_duration_ns};
-use gpuio_record::{DirectMode, Fill, Follow};
+use gpuio_record::{DirectMode, Fill, Follow, VerifyMode};
 
 pub(super) const KEYS: &[Key] = &[
     key(
@@ -120,6 +120,20 @@ pub(super) const KEYS: &[Key] = &[
     )
     .not_of(FEED | RANGES | REPLAY)
     .tried(["5", "6"]),
+    key(
+        "verify_only",
+        Fio,
+        set::VERIFY_ONLY,
+        "1: nothing is written; what the job wrote in an earlier run is read and verified",
+    )
+    .not_of(FEED | RANGES | REPLAY)
+    .unused(|s| {
+        when(
+            s.requested.verify_only == Some(true) && s.plan.verify == VerifyMode::Off,
+            "nothing is verified; add the verify that the data were written with",
+        )
+    })
+    .tried(["1", "0"]),
     key("wait_for", Fio, text!(wait_for), "start after the job of this name")
         .not_of(REPLAY)
         .tried(["b", "c"]),

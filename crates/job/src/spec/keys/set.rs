@@ -124,11 +124,28 @@ pub(super) const RW: Setter = setter(
     &["rw"],
     |job| (job.rw, job.rw_modifier) = (None, None),
     |job, value| {
-        let (rw, modifier) = value::rw(value)?;
+        let (mut rw, modifier) = value::rw(value)?;
+        if job.verify_only == Some(true) {
+            rw = rw.reading();
+        }
         (job.rw, job.rw_modifier) = (Some(rw), modifier);
         Ok(())
     },
 );
+/// fio's, which may stand before or behind `rw`.
+pub(super) const VERIFY_ONLY: Setter = Setter {
+    bare: Some("1"),
+    ..setter(
+        &["verify_only"],
+        |job| job.verify_only = None,
+        |job, value| {
+            let on = value::on_or_off(value)?;
+            job.verify_only = Some(on);
+            job.rw = job.rw.map(|rw| if on { rw.reading() } else { rw });
+            Ok(())
+        },
+    )
+};
 pub(super) const NAME: Setter = setter(
     &["name"],
     |job| job.name.clear(),

@@ -1,6 +1,6 @@
 //! The rules of MLPerf Storage for training and key-value caches, and whether a run kept them.
 
-use gpuio_base::units::{human_bytes, human_count, human_ns};
+use gpuio_base::units::{digits, human_bytes, human_ns};
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
     DirectMode, EpochResult, FeedCompute, FeedPlan, FeedResult, FeedRule, JobPlan, JobResult,
@@ -163,7 +163,7 @@ fn steps(ruled: &Ruled<'_>) -> FeedRule {
     let steps = ruled.plan.steps();
     FeedRule {
         rule: format!("at least {STEPS} steps an epoch"),
-        found: human_count(steps as f64),
+        found: digits(steps),
         kept: Some(steps >= STEPS),
     }
 }

@@ -68,8 +68,25 @@ pub(crate) fn by_nvidia_fs(machine: &Machine, module: &str) -> Option<(bool, Str
         DataPath::Other | DataPath::Unknown => return None,
         DataPath::Host | DataPath::Nothing => false,
     };
-    let value = line.value.known()?;
-    Some((direct, format!("{printed} `{} : {value}`", line.name)))
+    Some((direct, quote(printed, line)?))
+}
+
+/// A line with its value, as it was printed.
+fn quote(printed: &str, line: &GdsLine) -> Option<String> {
+    Some(format!("{printed} `{} : {}`", line.name, line.value.known()?))
+}
+
+/// Whether NVIDIA's module for RDMA with GPU memory is loaded, as gdscheck printed it, with its
+/// line.
+pub(crate) fn peer_direct(machine: &Machine) -> Option<(bool, String)> {
+    let (check, printed) = printed(machine)?;
+    let line = check.drivers.iter().find(|line| line.is("--Mellanox PeerDirect"))?;
+    let loaded = match line.value.known()?.as_str() {
+        "Enabled" => true,
+        "Disabled" => false,
+        _ => return None,
+    };
+    Some((loaded, quote(printed, line)?))
 }
 
 /// The same for drives of one kind among these devices. An NVMe drive of which the transport was
@@ -153,7 +170,7 @@ pub(crate) fn torn(check: &GdsCheck) -> Vec<u64> {
 
 /// A setting's value.
 pub(crate) fn setting<'c>(check: &'c GdsCheck, name: &str) -> Option<&'c str> {
-    let line = check.settings.iter().find(|line| line.name == name)?;
+    let line = check.settings.iter().find(|line| line.is(name))?;
     line.value.known().map(String::as_str)
 }
 
@@ -167,6 +184,6 @@ pub(crate) fn is_on(value: &str) -> bool {
 pub(crate) fn in_force<'m>(machine: &'m Machine, key: &str) -> Option<(&'m str, String)> {
     let (check, printed) = printed(machine)?;
     let name = printed_name(key);
-    let value = setting(check, name)?;
-    Some((value, format!("{printed} `{name} : {value}`")))
+    let line = check.settings.iter().find(|line| line.is(name))?;
+    Some((line.value.known()?, quote(printed, line)?))
 }

@@ -63,11 +63,12 @@ fn shows_all_of(other: &MountedStorage, one: &MountedStorage) -> bool {
 /// Read-only images, which hold no data that a load would read.
 const IMAGES: [&str; 4] = ["squashfs", "erofs", "iso9660", "cramfs"];
 
-/// File systems whose O_DIRECT goes to storage or to the server.
-const DIRECT: [&str; 13] = [
-    "ext2", "ext3", "ext4", "xfs", "f2fs", "vfat", "exfat", "nfs", "nfs4", "lustre", "beegfs",
-    "gpfs", "wekafs",
-];
+/// File systems whose O_DIRECT goes to storage.
+const DIRECT: [&str; 7] = ["ext2", "ext3", "ext4", "xfs", "f2fs", "vfat", "exfat"];
+
+/// File systems whose O_DIRECT goes past the page cache of the client: what the server does is in
+/// no fact of this machine.
+const REMOTE: [&str; 6] = ["nfs", "nfs4", "lustre", "beegfs", "gpfs", "wekafs"];
 
 /// The finding about a file system's type and options; `None` when all is well.
 fn of_type(mount: &MountedStorage) -> Option<Found> {
@@ -100,9 +101,16 @@ fn of_type(mount: &MountedStorage) -> Option<Found> {
         kind if kind.starts_with("fuse") => {
             Some(Found::unknown("FUSE: whether O_DIRECT gets through is up to its server"))
         }
-        kind if DIRECT.contains(&kind) && !silent => None,
-        kind if DIRECT.contains(&kind) => {
+        kind if silent && [&DIRECT[..], &REMOTE].concat().contains(&kind) => {
             Some(Found::unknown("its mount options are not reported"))
+        }
+        kind if DIRECT.contains(&kind) => None,
+        kind if REMOTE.contains(&kind) => {
+            let found = Found::unknown(format!(
+                "by {kind} and its mount options O_DIRECT passes this machine's page cache; how \
+                 the server serves it was not tried"
+            ));
+            Some(found.fix("`gpuio check --mount DIR --prove` tries it"))
         }
         "" => Some(Found::unknown("the type of its file system is not reported")),
         kind => {

@@ -4,6 +4,7 @@ use gpuio_record::facts::{Machine, MountKind};
 
 use super::Rule;
 use crate::check::finding::Found;
+use crate::check::gdscheck::interpret::peer_direct;
 use crate::check::machine::{known_module, modules_not_read, modules_were_read, without_gpu};
 
 pub(super) const RULE: Rule = Rule {
@@ -32,8 +33,13 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
     if let Some(loaded) = modules.into_iter().flatten().find(|module| module.loaded) {
         return vec![Found::pass(format!("{} is loaded", loaded.name))];
     }
+    let printed = peer_direct(machine).filter(|_| modules.iter().all(Option::is_none));
+    if let Some((true, line)) = printed {
+        return vec![Found::pass(line)];
+    }
+    let printed = printed.map(|(_, line)| line);
     let whole = modules_were_read(machine) || modules.iter().all(Option::is_some);
-    if !whole || modules.iter().all(Option::is_none) {
+    if printed.is_none() && (!whole || modules.iter().all(Option::is_none)) {
         return vec![Found::unknown(modules_not_read(machine))];
     }
     let user_space = [MountKind::Weka, MountKind::Gpfs];
@@ -43,19 +49,22 @@ fn evaluate(machine: &Machine) -> Vec<Found> {
         .filter(|mount| user_space.contains(&mount.kind))
         .map(|mount| mount.mount.mount_point.as_str())
         .collect();
+    let state = printed.as_deref().unwrap_or("nvidia_peermem is not loaded");
     let fix = "`modprobe nvidia-peermem`";
     vec![if needs.is_empty() {
-        let observed = "nvidia_peermem is not loaded; no file system here is known to need it \
-                    (local drives and NFS do not), RDMA programs of yours may";
+        let observed = format!(
+            "{state}; no file system here is known to need it (local drives and NFS do not), RDMA \
+             programs of yours may"
+        );
         Found::info(observed).fix(fix).at(cards)
     } else {
-        Found::warn("nvidia_peermem is not loaded, and these mounts may need it", fix).at(needs)
+        Found::warn(format!("{state}, and these mounts may need it"), fix).at(needs)
     }]
 }
 
 #[cfg(test)]
 mod tests {
-    use gpuio_record::facts::{NicFacts, RdmaFacts};
+    use gpuio_record::facts::{Fact, GdsCheck, GdsLine, NicFacts, RdmaFacts};
 
     use super::*;
     use crate::check::{Severity, sample};
@@ -78,6 +87,22 @@ mod tests {
         let found = evaluate(&machine);
         assert_eq!((found[0].severity, &found[0].locations[0][..]), (Severity::Warn, "/weka"));
         assert_eq!(evaluate(&with_card(true))[0].severity, Severity::Pass);
+    }
+
+    #[test]
+    fn what_gdscheck_printed_counts_where_no_list_of_modules_was_read() {
+        for (state, severity) in [("Enabled", Severity::Pass), ("Disabled", Severity::Info)] {
+            let mut machine = with_card(true);
+            machine.modules.clear();
+            machine.listed.modules = false;
+            let value = Fact::Known(state.to_owned());
+            let name = "--Mellanox PeerDirect".to_owned();
+            let drivers = vec![GdsLine { name, value }];
+            machine.gdscheck = Some(GdsCheck { drivers, ..GdsCheck::default() });
+            let found = evaluate(&machine).remove(0);
+            let line = format!("gdscheck printed `--Mellanox PeerDirect : {state}`");
+            assert!(found.severity == severity && found.observed.starts_with(&line), "{found:?}");
+        }
     }
 
     #[test]

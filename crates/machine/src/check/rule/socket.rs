@@ -144,7 +144,7 @@ fn near(machine: &Machine, kind: &str, others: &[Placed]) -> Option<Found> {
              is not known (`numactl -H` shows their distances)"
         ))
     } else if crossing == 0 {
-        Found::pass(format!("every GPU and {kind} are at one socket{source}"))
+        Found::pass(format!("all GPUs and {kind}s are at one socket{source}"))
     } else {
         Found::info(format!("{near}; {crossing} of {pairs} pairs would cross sockets"))
     })

@@ -61,7 +61,7 @@ fn sockets_by_the_guides_matrices() {
     };
     let nfs = observed(include_str!("../../../../capture/tests/fixtures/dgx-2-nfs.topo-mp"));
     assert_eq!(nfs.severity, Severity::Pass);
-    let pass = "every GPU and network card are at one socket (`nvidia-smi topo -m`)";
+    let pass = "all GPUs and network cards are at one socket (`nvidia-smi topo -m`)";
     assert_eq!(nfs.observed, format!("{pass}, of what was read"));
     // Columns of GPUs 8 to 15 were cut: nothing is concluded on them.
     let cut = observed(include_str!("../../../../capture/tests/fixtures/dgx-2.topo-mp"));

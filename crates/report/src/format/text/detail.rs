@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use gpuio_base::document::{Columns, Item, Layout, Section};
 use gpuio_base::stat::{Percentile, Summary};
+use gpuio_base::units::place;
 use gpuio_record::{JobPlan, JobResult, Latency, Record, Side};
 
 use super::table::path_cell;
@@ -130,7 +131,7 @@ fn written(record: &Record) -> Option<String> {
     let (setup, jobs) = (record.setup, &record.plan.jobs);
     let places: BTreeSet<_> = jobs.iter().filter_map(|job| job.directory.as_deref()).collect();
     let kept = match Vec::from_iter(places)[..] {
-        [place] if jobs.iter().all(|job| job.keep) => format!(", kept in {place}"),
+        [directory] if jobs.iter().all(|job| job.keep) => format!(", kept in {}", place(directory)),
         [_, _, ..] if jobs.iter().all(|job| job.keep) => ", kept".to_owned(),
         _ => String::new(),
     };
@@ -144,9 +145,7 @@ pub(in crate::format) fn kept(record: &Record, found: Option<u64>) -> Option<Str
     let files = record.plan.files_that_stay();
     let used = || files.iter().map(|file| file.length_bytes).sum();
     let size = found.unwrap_or_else(used);
-    // In words where a full stop may follow.
-    let here = "the working directory";
-    let of = |path: &str| path.rsplit_once('/').map_or(here, |(place, _)| place).to_owned();
+    let of = |path: &str| place(path.rsplit_once('/').map_or("", |(directory, _)| directory));
     let places: BTreeSet<String> = files.iter().map(|file| of(&file.path)).collect();
     let place = match Vec::from_iter(places).as_slice() {
         [] => return None,

@@ -1,6 +1,6 @@
 //! The actual data path, and its evidence.
 
-use gpuio_base::document::{Cell, Item, Layout, List, Section};
+use gpuio_base::document::{Cell, Item, Layout, List, Section, grouped, unique};
 use gpuio_record::merge::rank_list;
 use gpuio_record::{Assessment, Evidence, JobPlan, Proof, Record, Route, Source, Verdict};
 
@@ -118,14 +118,27 @@ fn evidence_of(section: &mut Section, proof: &Proof, readings: bool) {
     if proof.evidence.is_empty() {
         return;
     }
-    let longest = |text: fn(&Evidence) -> usize| proof.evidence.iter().map(text).max().unwrap_or(0);
+    // Sources that have nothing to do with the job share a line.
+    let is_idle = |item: &&Evidence| {
+        let figures = item.observed_bytes.or(item.expected_bytes);
+        let texts = item.before.as_ref().or(item.after.as_ref());
+        item.assessment == Assessment::Inconclusive && figures.is_none() && texts.is_none()
+    };
+    let (idle, used): (Vec<&Evidence>, Vec<&Evidence>) = proof.evidence.iter().partition(is_idle);
+    let idle = grouped(idle.into_iter().map(|item| (item.why.as_str(), item.name.as_str())));
+    let idle = { idle.into_iter() }
+        .map(|(why, names)| format!("{} ({why})", unique(names).join(", ")))
+        .collect::<Vec<_>>()
+        .join("; ");
+    let longest =
+        |length: fn(&Evidence) -> usize| used.iter().map(|item| length(item)).max().unwrap_or(0);
     let name = longest(|item| item.name.chars().count()).max("source".len());
     let moved = longest(|item| amounts(item).chars().count()).max(COUNTED.len());
     let line = |who: &str, flow: &str, result: &str, amount: &str| {
         format!("{who:name$}  {flow:5}  {result:12}  {amount:>moved$}")
     };
     let heading = Item::new(line("source", "I/O", "result", COUNTED), "reason");
-    let evidence = proof.evidence.iter().map(|item| {
+    let evidence = used.iter().map(|item| {
         let assessment = match item.assessment {
             Assessment::Supports => "supports",
             Assessment::Contradicts => "contradicts",
@@ -138,7 +151,9 @@ fn evidence_of(section: &mut Section, proof: &Proof, readings: bool) {
         Item::new(line(&item.name, &item.direction, assessment, &amounts(item)), text)
     });
     let layout = Layout { indent: 4, gap: 2, wide: readings, ..Layout::default() };
-    section.list(List::new(layout, [heading].into_iter().chain(evidence)));
+    let idle = (!idle.is_empty()).then(|| Item::new("without a reading", idle));
+    let heading = (!used.is_empty()).then_some(heading);
+    section.list(List::new(layout, heading.into_iter().chain(evidence).chain(idle)));
 }
 
 fn amounts(item: &Evidence) -> String {

@@ -366,7 +366,7 @@ fn total_lines(record: &Record, totals: &RunTotals, percentiles: &[Percentile]) 
             (
                 Of::Job,
                 Cell::from(format!("total, group {}", totals.group))
-                    .short(format!("total, {}", totals.group)),
+                    .short(format!("group {}", totals.group)),
             ),
             (Of::Path, path_cell("", group().any(|(plan, _)| plan.uses_software_gpu()))),
             (Of::Rw, direction.name().into()),

@@ -230,9 +230,10 @@ fn scaling(post: &Post, results: &[Result<'_>]) -> Statement {
     let gain = ratio(&|got| got.iops.or(got.rate)).unwrap_or(1.0);
     let share = (gain - 1.0) / (threads - 1.0);
     let end = match share {
-        share if share > 0.5 => {
-            "Still rising: I/Os in flight limit, not the storage; go on to more threads"
+        share if share > 0.5 && gain > CHANCE => {
+            "Rising up to the last step: more threads may give more"
         }
+        share if share > 0.5 => "The last step may be chance: one with twice the threads shows it",
         share if share > 0.1 => "It flattens: the limit is near",
         _ => "More threads only add latency: something is saturated",
     };

@@ -4,6 +4,7 @@ use gpuio_record::facts::{MountKind, NicFacts, RdmaFacts, RdmaPort};
 
 use super::{Mode, shared};
 use crate::check::configuration::config;
+use crate::check::gdscheck::interpret::peer_direct;
 use crate::check::machine::module;
 use crate::check::verdict::layer::{self, Disk};
 use crate::check::verdict::{About, Answer, Need, Pair, gpu};
@@ -144,6 +145,8 @@ fn user_space(pair: &Pair<'_>) -> Vec<Need> {
         Need::yes(About::Network, "GPU memory is registered by dma-buf (rdma_peer_type)")
     } else if loaded {
         Need::yes(About::Network, "nvidia_peermem is loaded")
+    } else if let Some((true, line)) = peer_direct(pair.machine) {
+        Need::yes(About::Network, line)
     } else if let Some(why) = crate::check::configuration::not_read(pair.machine) {
         Need::unknown(About::Network, format!("whether GPU memory is registered by dma-buf: {why}"))
     } else {
