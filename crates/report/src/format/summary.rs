@@ -233,6 +233,14 @@ fn rows_of<'a>(all: &[Load<'a>]) -> Vec<Vec<Load<'a>>> {
     rows
 }
 
+/// One word for the verifications of a row, and a mark where a load had none.
+fn verified(row: &[Load<'_>]) -> String {
+    let outcomes = || row.iter().map(|load| load.0.result.verify.as_ref());
+    let is_whole = outcomes().all(|one| one.is_some()) || outcomes().flatten().count() == 0;
+    let rest = if is_whole { "" } else { "; -" };
+    verification::word(outcomes().flatten()) + rest
+}
+
 /// The rows, and what the mark behind some rates means.
 fn table(record: &Record) -> Section {
     let mut section = Section::default();
@@ -290,17 +298,11 @@ fn table(record: &Record) -> Section {
         let proof = load.0.result.proof.as_ref();
         proof.map_or_else(|| "-".to_owned(), |proof| proof.verdict.words.clone())
     };
-    let verified = |row: &Vec<Load<'_>>| {
-        let outcomes = || row.iter().map(|load| load.0.result.verify.as_ref());
-        let is_whole = outcomes().all(|one| one.is_some()) || outcomes().flatten().count() == 0;
-        let rest = if is_whole { "" } else { "; -" };
-        verification::word(outcomes().flatten()) + rest
-    };
     let table = columns
         .words("path taken", |row| unique(row.iter().map(taken)).join("; "))
         .short("taken")
         .part(part(Towards::Read))
-        .words("verified", move |row| verified(row))
+        .words("verified", |row| verified(row))
         .short("verif.")
         .part(part(Towards::Read))
         .table("paths", rows);
