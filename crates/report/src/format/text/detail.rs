@@ -146,7 +146,10 @@ pub(in crate::format) fn kept(record: &Record, found: Option<u64>) -> Option<Str
     let size = found.unwrap_or_else(used);
     // In words where a full stop may follow.
     let here = "the working directory";
-    let of = |path: &str| path.rsplit_once('/').map_or(here, |(place, _)| place).to_owned();
+    let of = |path: &str| match path.rsplit_once('/') {
+        None | Some((".", _)) => here.to_owned(),
+        Some((place, _)) => place.to_owned(),
+    };
     let places: BTreeSet<String> = files.iter().map(|file| of(&file.path)).collect();
     let place = match Vec::from_iter(places).as_slice() {
         [] => return None,
