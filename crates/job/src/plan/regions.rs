@@ -571,7 +571,8 @@ fn parts(
         }
         Some(_) if requested.scale.is_some() => {
             let what = format!(
-                "it leaves {} bytes of each thread, less than a block of {block_max}; raise --scale",
+                "it leaves {} bytes of each thread, less than a block of {block_max}; raise \
+                 --scale",
                 parts.all
             );
             Err(PlanError::usage(requested, "scale", what))

@@ -149,8 +149,8 @@ fn part_of_time(total: &RunTotals) -> Option<TimeSpan> {
     total.common.filter(part)
 }
 
-/// The directions that several jobs of a group have. Of one job alone, a total would say the same
-/// again, or another rate of the same bytes: that over the time in which all jobs ran.
+/// The directions that several jobs of a group have. A total of one job would say the same again,
+/// or another rate of the same bytes: that over the time in which all jobs ran.
 fn summed(record: &Record, group: u32) -> impl Iterator<Item = Towards> {
     let several = move |direction: &Towards| {
         let of_group = jobs(record).filter(|(plan, _)| plan.group == group);
