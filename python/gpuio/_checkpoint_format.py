@@ -112,7 +112,7 @@ def _of_torch(name: str, value: Any) -> Leaf:
         )
     dispatch = getattr(type(value), "__torch_dispatch__", None)
     if dispatch is not None and dispatch is not sys.modules["torch"].Tensor.__torch_dispatch__:
-        raise TypeError(f"tensor {name!r} is a {type(value).__name__}, which has more than its "
+        raise TypeError(f"tensor {name!r} is of type {type(value).__name__}, which has more than its "
                         "elements: convert it to a plain tensor first")
     where = value.device.type
     if where not in ("cpu", "cuda") or str(value.layout) != "torch.strided":
@@ -146,7 +146,7 @@ def _of_host(name: str, value: Any) -> Leaf:
     if isinstance(value, numpy.ndarray):
         # Others have more than their elements: a mask, names.
         if type(value) not in (numpy.ndarray, numpy.memmap):
-            raise TypeError(f"tensor {name!r} is a {type(value).__name__}: convert it to a plain "
+            raise TypeError(f"tensor {name!r} is of type {type(value).__name__}: convert it to a plain "
                             "array first")
     else:
         if value.__dlpack_device__()[0] != 1 and "torch" in sys.modules:
@@ -187,7 +187,7 @@ class Flat:
         ):
             item = value.item() if value.dtype.kind in "biuf" else None
             if not isinstance(item, _PLAIN):
-                raise TypeError(f"{path or 'the state'} is a {type(value).__name__} of NumPy, no "
+                raise TypeError(f"{path or 'the state'} is {type(value).__name__} of NumPy, no "
                                 "number of Python")
             return self._walk(item, path, depth)
         if isinstance(value, dict):
@@ -207,7 +207,7 @@ class Flat:
         if is_tensor(value):
             return {"tensor": self._add(path or "tensor", value)}
         raise TypeError(
-            f"{path or 'the state'} is a {type(value).__name__}: a state has tensors, numbers, "
+            f"{path or 'the state'} is of type {type(value).__name__}: a state has tensors, numbers, "
             "text, None, and lists, tuples and dictionaries of these. Convert it first"
         )
 
@@ -241,7 +241,7 @@ def _plain(value: Any, path: str) -> Any:
         if isinstance(value, kind):
             plain = value if kind is bool else getattr(kind, f"__{kind.__name__}__")(value)
             if type(value) is not kind and plain == plain and not plain == value:
-                raise TypeError(f"{path or 'the state'} is a {type(value).__name__} that does not "
+                raise TypeError(f"{path or 'the state'} is of type {type(value).__name__} that does not "
                                 f"equal its {kind.__name__}. Convert it first")
             if kind is int and abs(plain) > _LARGEST:
                 raise ValueError(f"{path or 'the state'} is an integer of more than {_DIGITS} "

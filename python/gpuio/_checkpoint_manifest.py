@@ -44,7 +44,9 @@ class DamagedError(ValueError):
         self.directory, self.damaged = directory, damaged
         """By the name of a tensor, or of a file where no tensor is meant: the reason."""
         shown = few((f"{name}: {why}" for name, why in damaged.items()), "; ")
-        super().__init__(f"{directory} is damaged: {shown}. {words}")
+        self.found = f"{directory} is damaged: {shown}"
+        """Without what to do about it."""
+        super().__init__(f"{self.found}. {words}")
 
 
 class Unfit(OSError):

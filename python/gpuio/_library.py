@@ -64,8 +64,8 @@ class GpuioError(OSError):
 _LIBRARIES = {"torch": "PyTorch", "numpy": "NumPy", "safetensors": "safetensors"}
 
 
-def needed(module: str, by: str) -> Any:
-    """Another library that a function needs, imported; or what to install."""
+def needed(module: str, by: str, instead: str = "") -> Any:
+    """Another library that a function needs, imported; or what to install, or do instead."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -73,7 +73,9 @@ def needed(module: str, by: str) -> Any:
         if error.name != module:  # It is there, and lacks something itself.
             raise ImportError(f"{needs}: {error}", name=error.name) from error
         raise ModuleNotFoundError(
-            f"{needs}, which {sys.executable} does not have: pip install {module}", name=module
+            f"{needs}, which {sys.executable} does not have: pip install {module}"
+            + (f"; {instead}" if instead else ""),
+            name=module,
         ) from None
 
 

@@ -102,6 +102,7 @@ def load(*paths: PathLike) -> Union["pandas.DataFrame", Rows]:
         raise ValueError("load needs one record or sweep, or more")
     for path in paths:
         check(PATH, path=path)
+        os.stat(path)  # A missing one is a FileNotFoundError, as everywhere.
     text = _run(["report", "--format", "csv", *(os.fspath(path) for path in paths)])
     pandas = _pandas()
     if pandas is None:

@@ -582,7 +582,7 @@ def load(
         return _filled(directory, one, into, verify)
     as_ = as_ or ("torch" if "torch" in sys.modules else "numpy")
     if as_ != "gpuio":
-        needed(as_, f'gpuio.checkpoint.load(…, as_="{as_}")')
+        needed(as_, f'gpuio.checkpoint.load(…, as_="{as_}")', 'as_="gpuio" needs none')
     number = device_number(device)
     tensors: Dict[str, Any] = {}
     asked: List[Tuple[str, int, int]] = []
@@ -685,7 +685,7 @@ class PassedOverWarning(UserWarning):
 
 
 def latest(
-    directory: PathLike, *, verify: bool = False, any_user: bool = False
+    directory: PathLike, *, verify: bool = False, any_user: bool = False, missing_ok: bool = False
 ) -> Optional[str]:
     """The newest complete checkpoint directly below a directory; None if it has none.
 
@@ -693,16 +693,19 @@ def latest(
     `PassedOverWarning`; with ``verify`` one with a damaged tensor too, for which all bytes of the
     newest are read. One that may not be read raises OSError, and one of a later format ValueError,
     so that no older one is taken for it. A directory that does not exist is a FileNotFoundError:
-    its name may be wrong, and a training that begins anew would lose what it has.
+    its name may be wrong, and a training that begins anew would lose what it has. With
+    ``missing_ok`` it has none, as before the first save, which makes it.
 
     Checkpoints of other users than this process's and root are passed over too, with one warning:
     whoever may write to the directory could put one there. ``any_user`` takes them.
     """
     check(PATH, directory=directory)
-    check((bool,), verify=verify, any_user=any_user)
+    check((bool,), verify=verify, any_user=any_user, missing_ok=missing_ok)
     found: List[Tuple[Tuple[int, float, str], Dict[str, Any]]] = []
     others: List[str] = []
     directory = os.fsdecode(directory)
+    if missing_ok and not os.path.lexists(directory):
+        return None
     users = None if any_user else Users(directory, 0)
     for name in os.listdir(directory):
         path = os.path.join(directory, name)
@@ -718,11 +721,11 @@ def latest(
             manifest = read_manifest(path, users)
         except FileNotFoundError:
             if _has_own_file(path):
-                _passed_over(DamagedError(path, {MANIFEST: "it is missing"}))
+                _passed_over(DamagedError(path, {MANIFEST: "it is missing"}).found)
         except DamagedError as error:
-            _passed_over(error)
+            _passed_over(error.found)
         except OSError as error:
-            _passed_over(DamagedError(path, {MANIFEST: unread(error)}))
+            _passed_over(DamagedError(path, {MANIFEST: unread(error)}).found)
         else:
             # A clock may have been set back between two saves, so their number is first.
             found.append(((manifest["number"], manifest["created"], path), manifest))
@@ -739,7 +742,7 @@ def latest(
             if verify:
                 _verified(path, manifest, damaged)
         except DamagedError as error:
-            _passed_over(error)
+            _passed_over(error.found)
         else:
             return path
     return None

@@ -165,7 +165,7 @@ class Plain(Case):
 
     def test_what_can_not_be_saved_is_refused_before_anything_is_written(self):
         for wrong, kind, words in [
-            ({"x": object()}, TypeError, "x is a object"),
+            ({"x": object()}, TypeError, "x is of type object"),
             ({(1, 2): 3}, TypeError, "no plain value"),
             ({"x": numpy.ones(2, ">f8")}, TypeError, "reverse order"),
             ({"x": numpy.ones(2, "c16")}, TypeError, "do not have"),
@@ -342,6 +342,7 @@ class Damage(Case):
         for look in (checkpoint.latest, checkpoint.clean, checkpoint.load, checkpoint.verify):
             with self.assertRaisesRegex(FileNotFoundError, "(?i)no such.*directory.*/none'$"):
                 look(self.dir / "none")
+        self.assertIsNone(checkpoint.latest(self.dir / "none", missing_ok=True))
 
     def test_a_damaged_tensor_is_passed_over_where_that_is_asked_for(self):
         for step in range(2):

@@ -438,12 +438,12 @@ class Values(Case):
         circle = []
         circle.append(circle)
         for wrong, kind, words in (
-            ({"m": numpy.ma.masked_array([1.0, 2.0], mask=[0, 1])}, TypeError, "'m' is a MaskedAr"),
-            ({"m": numpy.ma.masked}, TypeError, "'m' is a MaskedConstant"),
-            ({"r": numpy.zeros(2, "f4").view(numpy.recarray)}, TypeError, "'r' is a recarray"),
-            ({"l": numpy.longdouble(1) / 3}, TypeError, "l is a longdouble of NumPy"),
-            ({"t": numpy.datetime64(5, "ns")}, TypeError, "t is a datetime64 of NumPy"),
-            ({"o": Odd("a")}, TypeError, "o is a Odd that does not equal its str"),
+            ({"m": numpy.ma.masked_array([1.0, 2.0], mask=[0, 1])}, TypeError, "'m' is of type MaskedAr"),
+            ({"m": numpy.ma.masked}, TypeError, "'m' is of type MaskedConstant"),
+            ({"r": numpy.zeros(2, "f4").view(numpy.recarray)}, TypeError, "'r' is of type recarray"),
+            ({"l": numpy.longdouble(1) / 3}, TypeError, "l is longdouble of NumPy"),
+            ({"t": numpy.datetime64(5, "ns")}, TypeError, "t is datetime64 of NumPy"),
+            ({"o": Odd("a")}, TypeError, "o is of type Odd that does not equal its str"),
             ({"a": 1, Odd("a"): 2}, TypeError, "the key .* that does not equal"),
             ({"n": 10**4300}, ValueError, "n is an integer of more than 4300 digits"),
             ({"h": "\ud83d\ude00"}, ValueError, "does not read back"),
@@ -468,7 +468,7 @@ class Values(Case):
             def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
                 raise NotImplementedError
 
-        with self.assertRaisesRegex(TypeError, "'w' is a Wraps"):
+        with self.assertRaisesRegex(TypeError, "'w' is of type Wraps"):
             checkpoint.save({"w": Wraps(torch.ones(3))}, self.dir / "wrong")
         given = {"p": torch.nn.Parameter(torch.ones(3))}
         checkpoint.save(given, self.dir / "one").wait()

@@ -36,6 +36,9 @@ impl Proof {
         engines.dedup();
         let held = match result.direct_actual {
             DirectMode::Direct => "every descriptor has O_DIRECT",
+            DirectMode::Buffered if result.reads_around_cache() => {
+                "descriptors without O_DIRECT, and the core's own with it"
+            }
             DirectMode::Buffered => "descriptors without O_DIRECT",
         };
         format!("{}, engine {}, {held}", job.path.choice.actual, engines.join("+"))

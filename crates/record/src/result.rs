@@ -312,6 +312,13 @@ impl JobResult {
         }
         self.direct_actual == DirectMode::Buffered || job.engine.actual == "mmap"
     }
+
+    /// Whether gpuio's library core read with `O_DIRECT` what the page cache lacked, though the
+    /// job's descriptors are without.
+    pub fn reads_around_cache(&self) -> bool {
+        let core = self.library.is_some_and(|library| library.read.direct_bytes > 0);
+        core && self.direct_actual == DirectMode::Buffered
+    }
 }
 
 /// The I/Os that GPUs started by themselves, ramp included.

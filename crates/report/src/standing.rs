@@ -94,6 +94,14 @@ pub(crate) fn marks(record: &Record, plan: &JobPlan, result: &JobResult) -> Stri
     MARKS.iter().zip(holds).filter(|(_, holds)| *holds).map(|((mark, _), _)| *mark).collect()
 }
 
+/// The same in words behind a sentence: ` (too short, others unknown)`.
+pub(crate) fn aside(record: &Record, plan: &JobPlan, result: &JobResult) -> String {
+    let short = is_too_short(record, plan).then_some("too short");
+    let caveats = caveats(record, plan, result).into_iter().map(|caveat| caveat.mark);
+    let words: Vec<&str> = short.into_iter().chain(caveats).collect();
+    if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
+}
+
 /// The meaning of the marks behind the rates of a record.
 pub(crate) fn legend(record: &Record) -> impl Iterator<Item = (&'static str, &'static str)> {
     let all: String = jobs(record).map(|(plan, result)| marks(record, plan, result)).collect();

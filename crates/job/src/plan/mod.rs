@@ -277,11 +277,15 @@ impl Errors {
             if key.is_none() || !self.0.iter().any(known) {
                 self.0.push(error);
             }
-            let Some(Key { status: Status::Supported(setter), decides: false, .. }) = key else {
+            let Some(Key {
+                status: Status::Supported(setter), decides: false, name: cleared, ..
+            }) = key
+            else {
                 return;
             };
             setter.clear(&mut own);
             match plan(&own) {
+                Err(next) if asks_for(&next, cleared) => return,
                 Err(next) if blamed(&own, &next).is_some_and(|key| !key.decides) => error = next,
                 _ => return,
             }
@@ -295,6 +299,11 @@ impl Errors {
             _ => Err(PlanError::Several(self.0)),
         }
     }
+}
+
+/// Whether an error asks for a value of this key, which was there until it was taken away.
+fn asks_for(error: &PlanError, key: &str) -> bool {
+    error.to_string().contains(&format!("add {key}"))
 }
 
 /// The key of a job's value that an error is about.

@@ -569,6 +569,14 @@ fn parts(
             );
             Err(PlanError::usage(requested, "filenames", what))
         }
+        Some(_) if requested.scale.is_some() => {
+            let what = format!(
+                "it leaves {} bytes of each thread, less than a block of {block_max}; raise \
+                 --scale",
+                parts.all
+            );
+            Err(PlanError::usage(requested, "scale", what))
+        }
         Some(_) => {
             let of =
                 if files > 1 { format!(", which {files} files divide,") } else { String::new() };

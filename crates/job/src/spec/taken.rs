@@ -2,7 +2,7 @@
 
 use gpuio_record::JobPlan;
 
-use super::keys::{ALL, LoadKind, Status, find, not_of};
+use super::keys::{ALL, Key, LoadKind, Status, find, keys, not_of};
 use super::vocabulary::Vocabulary;
 
 /// The verb that has the flags of another program.
@@ -14,6 +14,8 @@ pub struct TakenKeys {
     verb: &'static str,
     /// For each load; none for a load of blocks.
     kinds: Vec<Option<LoadKind>>,
+    /// Switches that all jobs have on.
+    on: Vec<&'static str>,
 }
 
 impl TakenKeys {
@@ -24,22 +26,33 @@ impl TakenKeys {
             let ranges = job.ranges.map(|_| LoadKind::Ranges);
             feed.or(ranges).or(job.replay.as_ref().map(|_| LoadKind::Replay))
         };
-        Self::of_kinds(command, jobs.iter().map(kind).collect())
+        let is_on = |key: &&Key| {
+            let (Status::Supported(setter), Some((_, value))) = (key.status, key.prints) else {
+                return false;
+            };
+            let has = |bare: &str| jobs.iter().all(|job| value(job).as_deref() == Some(bare));
+            !jobs.is_empty() && setter.bare().is_some_and(has)
+        };
+        let on = keys().filter(is_on).map(|key| key.name).collect();
+        Self { on, ..Self::of_kinds(command, jobs.iter().map(kind).collect()) }
     }
 
     /// The same by the kinds of the loads: none for a load of blocks.
     pub fn of_kinds(command: &[String], kinds: Vec<Option<LoadKind>>) -> Self {
         let mut names = command.iter().map(|word| word.rsplit('/').next().unwrap_or_default());
         let verb = names.find_map(|name| ALL.iter().chain(&[GDSIO]).find(|verb| **verb == name));
-        Self { verb: verb.unwrap_or(&"bench"), kinds }
+        Self { verb: verb.unwrap_or(&"bench"), kinds, on: Vec::new() }
     }
 
     /// A key, with a value behind a space or an equals sign where there is one, as it stands on the
-    /// command line. Nothing where it is refused.
+    /// command line. Nothing where it is refused, or would change nothing.
     pub fn spelled(&self, key: &str) -> Option<String> {
         let (name, value) = key.split_at(key.find([' ', '=']).unwrap_or(key.len()));
         let row = find(name)?;
         let Status::Supported(setter) = row.status else { return None };
+        if value.is_empty() && self.on.contains(&row.name) {
+            return None;
+        }
         let refused = |field: &str| {
             let feeds = self.kinds.iter().all(|kind| *kind == Some(LoadKind::Feed));
             self.kinds.iter().flatten().any(|kind| not_of(field, *kind))

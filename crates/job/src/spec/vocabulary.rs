@@ -5,13 +5,15 @@
 
 use super::gdsio::{self, GDSIO_KEYS};
 use super::keys::{Key, Status, apply, find, keys};
-use super::{Dialect, JobSpec, Origin};
+use super::{Dialect, JobSpec, Origin, TakenKeys};
 
 /// The words for settings where a request was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vocabulary {
     /// Flags of `bench` and its like.
     Flags,
+    /// Flags of `workload`, whose jobs are a preset's: `--set` for what it has no flag of.
+    Workload,
     /// Keys of a job file: fio's, where it has one of that meaning and the section is fio's.
     File {
         /// Whether the section is fio's.
@@ -32,7 +34,12 @@ impl Vocabulary {
             Some(origin) => matches!(origin, Origin::File { .. }),
             None => origins.any(|origin| matches!(origin, Origin::File { .. })),
         };
-        if in_file { Vocabulary::File { fio: job.is_fio() } } else { Vocabulary::Flags }
+        let preset = || job.requested.values().any(|it| matches!(it.origin, Origin::Preset(_)));
+        match in_file {
+            true => Vocabulary::File { fio: job.is_fio() },
+            false if preset() => Vocabulary::Workload,
+            false => Vocabulary::Flags,
+        }
     }
 
     /// A message with its settings in these words.
@@ -64,6 +71,11 @@ impl Vocabulary {
         };
         match self {
             Vocabulary::Flags => Some(word.replacen('=', " ", 1)),
+            Vocabulary::Workload => {
+                let value = value.map_or_else(String::new, |value| format!(" {value}"));
+                TakenKeys::of_kinds(&["workload".to_owned()], Vec::new())
+                    .spelled(&format!("{}{value}", key.name))
+            }
             Vocabulary::File { fio } => Some(in_file(key, value, fio)),
             Vocabulary::Gdsio => Some(gdsio::flag_of(key, value).unwrap_or_else(|| {
                 let value = |sign: &str| value.map_or(String::new(), |it| format!("{sign}{it}"));
@@ -143,6 +155,8 @@ mod tests {
     fn settings_have_the_names_of_the_request() {
         let text = "leave out --fill, or use --buffered; lower --bs or --threads (--path=staged)";
         assert_eq!(Vocabulary::Flags.say(text), text.replace('=', " "));
+        let of_workload = Vocabulary::Workload.say("raise --size or lower --bs, --gpu=none");
+        assert_eq!(of_workload, "raise --set size=SIZE or lower --bs, --gpu none");
         let file = Vocabulary::File { fio: false }.say(text);
         let keys = "leave out fill, or use buffered=1; lower bs or threads (path=staged)";
         assert_eq!(file, keys);

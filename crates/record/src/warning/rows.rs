@@ -283,10 +283,13 @@ warnings! {
             }
             // A further pass reads what the first one left in the page cache, which other warnings
             // would then complain of.
-            true => advice(spell, "", &[
-                "name more or larger files",
-                "repeat the run, where <invalidate> has each begin with a cold cache",
-            ]),
+            true => {
+                let again = match spell("invalidate") {
+                    Some(flag) => format!("repeat the run with {flag}, from a cold cache"),
+                    None => "repeat the run".to_owned(),
+                };
+                advice(spell, "", &["name more or larger files", &again])
+            }
         },
     ),
     /// Blocks of several sizes were cut, so that other sizes ran than those of the list.
@@ -577,7 +580,8 @@ warnings! {
         match of {
             ThreadsOf::Job => advice(spell, "", &[
                 &format!(
-                    "use at most <threads {cpus}> with a higher <depth> on <engine io_uring>"
+                    "use at most <threads {cpus}>, with a higher <depth> where the engine takes it \
+                     (<engine io_uring>)"
                 ),
                 "allow more CPUs",
             ]),

@@ -188,7 +188,7 @@ fn traffic_of_others_is_reported_and_nothing_is_claimed_that_was_not_observed() 
 #[test]
 fn threads_are_fewer_by_the_flags_of_their_load() {
     let words = |of| WarningKind::MoreThreadsThanCpus { threads: 4, cpus: 2, of }.to_string();
-    assert!(words(ThreadsOf::Job).contains("Use at most --threads 2 with"));
+    assert!(words(ThreadsOf::Job).contains("Use at most --threads 2, with"));
     let feed = words(ThreadsOf::Feed);
     assert!(feed.contains("fewer --readers or --accelerators, or allow more CPUs."), "{feed}");
     let trace = words(ThreadsOf::Trace);

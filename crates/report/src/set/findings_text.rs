@@ -298,6 +298,7 @@ fn page_cache(set: &Set) -> String {
         _ if job.engine.iter().any(|engine| engine.actual == "null") => NULL,
         DirectMode::Direct if from_cache(job) => "not bypassed, though files had O_DIRECT,",
         DirectMode::Direct => "bypassed with O_DIRECT",
+        DirectMode::Buffered if job.reads_around_cache() => "used for what it held",
         DirectMode::Buffered => "used",
     };
     let groups = grouped(jobs.iter().map(|job| (how(job), *job)));

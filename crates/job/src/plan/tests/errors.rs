@@ -388,6 +388,14 @@ fn sizes_that_do_not_fit() {
         "job 'a', size=4k (f:2:1): a size of 4096 bytes per thread holds no block of 1048576 \
          bytes; raise size or lower bs"
     );
+    // Each is one fault: that a part needs a size follows from the size alone.
+    assert_eq!(
+        usage(refused("size=1g\nscale=0.000001\nfull_threads=8")),
+        "job 'a', scale=0.000001 (f:3:1): it leaves 4096 bytes of each thread, less than a block \
+         of 1048576; raise scale"
+    );
+    let one = usage(refused("size=4k\nfull_threads=8"));
+    assert!(!one.contains('\n') && one.contains("holds no block"), "{one}");
     assert_eq!(
         usage(refused("filename=/have9g:/have8k\nthreads=3\nbs=4k")),
         "job 'a', filename=/have9g:/have8k (f:2:1): /have8k holds 8192 bytes: too few for 3 \

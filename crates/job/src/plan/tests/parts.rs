@@ -149,7 +149,7 @@ fn parts_and_repeats_that_make_no_sense_are_refused() {
         ("scale=0.1", "add size"),
         ("full_threads=9", "add size"),
         ("size=1g\nthreads=9\nfull_threads=8", "lower threads"),
-        ("size=1g\nscale=0.00001", "holds no block"),
+        ("size=1g\nscale=0.00001", "raise scale"),
         ("gpu=0\nfiles=9\nsample_size=4k\nbatch_samples=2\ncompute_time=1ms\nrepeat=2", "epochs"),
     ] {
         let refused = Bench::default().refusal(&parsed(&format!("[a]\n{text}\n")));

@@ -62,8 +62,10 @@ pub(super) fn without(job: &JobSpec, unused: &[Unused]) -> JobSpec {
         if let Status::Supported(setter) = one.key.status {
             setter.clear(&mut job);
         }
-        if is_noted(&job, &one.requested) || one.key.raises.is_some() {
-            let Requested { key, origin, .. } = &one.requested;
+        let Requested { key, origin, .. } = &one.requested;
+        // A user did not set what a preset did.
+        let is_theirs = !matches!(origin, Origin::Preset(_));
+        if is_theirs && (is_noted(&job, &one.requested) || one.key.raises.is_some()) {
             job.notes.push(format!("'{key}' ({origin}) has no effect here: {}", one.why));
         }
     }

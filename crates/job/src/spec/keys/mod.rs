@@ -51,7 +51,7 @@ pub enum Raises {
 }
 
 /// A text about a plan, or nothing.
-type OfPlan = fn(&JobPlan) -> Option<String>;
+pub(in crate::spec) type OfPlan = fn(&JobPlan) -> Option<String>;
 
 /// A key, supported or not.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +80,7 @@ pub struct Key {
     pub unused: Option<fn(&KeyContext<'_>) -> Option<String>>,
     /// Where its line stands in a plan that is printed as a job file, and its value there; nothing
     /// where another key says it.
-    prints: Option<(u16, OfPlan)>,
+    pub(in crate::spec) prints: Option<(u16, OfPlan)>,
     /// A remark for the line below, where the value does not say all.
     pub remark: Option<OfPlan>,
     /// Whether its field decides over the effect of others, so that a flag may take the effect from

@@ -95,7 +95,7 @@ pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningK
     let ([job], [result], [device]) = (group.jobs, group.results, group.storage()) else {
         return Vec::new();
     };
-    if job.engine.actual == "null" {
+    if job.engine.actual == "null" || cuts_calls(job) {
         return Vec::new();
     }
     let of = |flow: Flow| {
@@ -143,6 +143,12 @@ fn may_be_others(flow: Flow, device: &StorageReading, ours: u64) -> u64 {
 
 /// No limit of the block layer is lower (`queue/max_sectors_kb`).
 const PAGE: u64 = 4096;
+
+/// Whether gpuio's library core makes the requests: in pieces of its own, a few of each call at a
+/// time.
+fn cuts_calls(job: &JobPlan) -> bool {
+    gpuio_io::path::find(&job.path.choice.actual).is_some_and(|row| row.info.uses_library())
+}
 
 fn flushes(job: &JobPlan) -> bool {
     job.sync || job.flush.is_some()
@@ -324,7 +330,7 @@ fn ios_per_request(group: &GroupContext<'_>, device: &StorageReading) -> f64 {
 
 fn plain((job, result): (&JobPlan, &JobResult)) -> bool {
     let at_once = job.latest_first_io_ns() == 0 && job.inject.is_none();
-    at_once && job.is_unhindered() && !result.passes_page_cache(job)
+    at_once && job.is_unhindered() && !result.passes_page_cache(job) && !cuts_calls(job)
 }
 
 /// I/Os that a job can have at storage at once, on average: readers of a feed that are as far ahead

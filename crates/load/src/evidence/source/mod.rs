@@ -183,6 +183,7 @@ fn requested(of: &JobFlow<'_>) -> Requested {
     Requested {
         kind: PathKind::of(&job.path.choice.actual),
         direct: job.direct == DirectMode::Direct && job.engine.actual != "mmap",
+        either: of.flow == Flow::Read && takes_either(job),
         direct_actual: direct_in_force(job, result, of.flow),
         flow: of.flow,
         bytes: of.bytes(),
@@ -190,6 +191,12 @@ fn requested(of: &JobFlow<'_>) -> Requested {
         holes: holes(result),
         software_gpu: job.uses_software_gpu(),
     }
+}
+
+/// Whether the path reads with `O_DIRECT` what the page cache lacks, though the job is buffered.
+fn takes_either(job: &JobPlan) -> bool {
+    let path = gpuio_io::path::find(&job.path.choice.actual);
+    job.direct == DirectMode::Buffered && path.is_some_and(|row| row.info.uses_library())
 }
 
 /// The report of every source.
@@ -251,6 +258,12 @@ fn requested_path(job: &JobPlan) -> String {
         (PathKind::Ring, DirectMode::Direct) => format!(
             "{path}, O_DIRECT: between storage and a buffer in host memory, then GPU memory"
         ),
+        (PathKind::Ring, DirectMode::Buffered) if takes_either(job) && job.read_percent > 0 => {
+            format!(
+                "{path}, buffered: through the page cache, or with O_DIRECT where it lacks what a \
+                 large call reads, and a buffer in host memory to GPU memory"
+            )
+        }
         (PathKind::Ring, DirectMode::Buffered) => format!(
             "{path}, buffered: through the page cache and a buffer in host memory to GPU memory"
         ),

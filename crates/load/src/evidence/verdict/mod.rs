@@ -106,6 +106,9 @@ pub(crate) enum LibraryRoute {
 pub(crate) struct Requested {
     pub(crate) kind: PathKind,
     pub(crate) direct: bool,
+    /// Whether the path itself takes the page cache or `O_DIRECT` for each read, as gpuio's library
+    /// core does with descriptors that lack it.
+    pub(crate) either: bool,
     /// Whether every descriptor has it and the engine honours it.
     pub(crate) direct_actual: bool,
     pub(crate) flow: Flow,
@@ -300,7 +303,7 @@ fn as_requested(requested: &Requested, route: Route, source: Source) -> bool {
     };
     let source_fits = match source {
         Source::Unknown | Source::Holes => false,
-        Source::Storage => requested.direct,
+        Source::Storage => requested.direct || requested.either,
         _ => !requested.direct,
     };
     route_fits && source_fits

@@ -6,6 +6,7 @@ use super::*;
 const REQUESTED: Requested = Requested {
     kind: PathKind::User,
     direct: true,
+    either: false,
     direct_actual: true,
     flow: Flow::Read,
     bytes: 1 << 20,
@@ -63,6 +64,24 @@ fn reads_with_o_direct_into_host_memory() {
     assert_eq!(of(PART, PART, STILL), "mixed");
     assert_eq!(of(PART, PART, EMPTY), "unknown", "the rest was not in the cache either");
     assert_eq!(of(NONE, NONE, EMPTY), "unknown");
+}
+
+/// A path that itself takes the page cache or `O_DIRECT` goes as requested by either.
+#[test]
+fn a_path_that_takes_either_goes_as_requested_by_both() {
+    let ring = Requested { kind: PathKind::Ring, ..BUFFERED };
+    let either = Requested { either: true, ..ring };
+    let by_core = |one: Requested| Requested { direct_actual: true, ..one };
+    let of = |requested: &Requested, storage, cache| {
+        let all = all_observed(RING_LEGS, storage, storage, cache);
+        of_direction(requested, &all).as_requested
+    };
+    assert!(!of(&by_core(ring), ALL, EMPTY));
+    assert!(of(&by_core(either), ALL, EMPTY));
+    for (storage, cache) in [(ALL, GREW), (PART, STILL), (LITTLE, STILL)] {
+        assert!(of(&either, storage, cache) && of(&ring, storage, cache));
+    }
+    assert!(!of(&either, NONE, NONE), "what is unknown is not as requested");
 }
 
 /// Bytes that no device holds are nobody's: neither storage's nor the page cache's.

@@ -78,7 +78,7 @@ pub(super) fn all(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
 fn of_training(ruled: &Ruled<'_>, epochs: &[EpochResult]) -> Vec<FeedRule> {
     let mut rules = vec![whole(ruled, "the whole data set", "files"), size(ruled), steps(ruled)];
     rules.extend([cold(ruled), from_storage(ruled, epochs), once(ruled, epochs)]);
-    rules.extend(utilisation(ruled).filter(|_| ruled.plan.changed.is_empty()));
+    rules.extend(utilisation(ruled));
     rules.push(computed(ruled));
     let runs = format!("a warm-up, then {RUNS} runs, each with another seed");
     rules.push(broken(&runs, "one run"));

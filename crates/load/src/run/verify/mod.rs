@@ -244,6 +244,10 @@ fn with_holes(
 
 /// The first of the 8-byte words that differ, counted from the begin of a block.
 fn differs(there: &[u8], wanted: &[u8], offset: u64) -> Option<Mismatch> {
+    // At the speed of memory, whatever the build.
+    if there == wanted {
+        return None;
+    }
     let word = |bytes: &[u8]| {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);

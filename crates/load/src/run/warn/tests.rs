@@ -24,6 +24,17 @@ fn on(host: &HostFacts, job: &JobPlan, result: &JobResult) -> Vec<WarningKind> {
     all.into_iter().map(|warning| warning.kind).collect()
 }
 
+/// Advice to switch on what all jobs have on already would change nothing.
+#[test]
+fn a_switch_that_is_on_is_no_advice() {
+    let [on, off] = ["invalidate=1", ""].map(|line| job(&format!("rw=read\ndirect=0\n{line}")));
+    let spelled = |jobs: &[JobPlan]| TakenKeys::of(&[], jobs).spelled("invalidate");
+    assert_eq!(spelled(std::slice::from_ref(&on)), None);
+    for jobs in [vec![], vec![off.clone()], vec![on, off]] {
+        assert_eq!(spelled(&jobs).as_deref(), Some("--invalidate"));
+    }
+}
+
 #[test]
 fn a_plain_job_is_left_alone() {
     for lines in ["rw=randread", "rw=randwrite", "path=staged\nrw=randread", "runtime=10"] {

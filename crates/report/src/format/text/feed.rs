@@ -460,6 +460,10 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult) -> String {
     let labels: Vec<String> = shown.iter().map(|at| at.label()).collect();
     let stalled = found.stalled_ns().map_or_else(|| NONE.to_owned(), time);
     let parts = parts_of(plan, found.time());
+    // Most steps may wait for nothing, and a few for long: the median is of the former.
+    let mean = found.wait.as_ref().map_or_else(String::new, |wait| {
+        format!(", {} on average, at most {}", time(whole(wait.mean_ns)), time(wait.max_ns))
+    });
     let first = match plan.writes {
         true => String::new(),
         false => {
@@ -468,8 +472,8 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult) -> String {
         }
     };
     format!(
-        "of the accelerators' time {parts}; stalled for {stalled}, a step for {}{first}; a batch \
-         was {} in {} ({})",
+        "of the accelerators' time {parts}; stalled for {stalled}, a step for {}{mean}{first}; a \
+         batch was {} in {} ({})",
         percentiles(found.wait.as_ref(), &shown),
         done(plan),
         percentiles(found.batch_read.as_ref(), &shown),
@@ -477,7 +481,8 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult) -> String {
     )
 }
 
-/// The times of the batches against those that they were to keep, and the storage alone.
+/// The times of the batches beside those that they were to keep, and the storage alone. The verdict
+/// is the answer above.
 fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option<String> {
     let slo = plan.slo?;
     let all = counted(plan, found);
@@ -488,20 +493,10 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
             Seen::Each(least) => format!("{all}, each in {} or more", time(least)),
             Seen::Few(side) => format!("too few: {all}{side}"),
         };
-        let verdict = match limit.kept() {
-            Some(true) => "kept",
-            // A fact of this run; whether it is the storage's is the answer above.
-            Some(false) => "not kept in this run",
-            None => "undetermined",
-        };
-        ((verdict, why), format!("{} % within {}", limit.share, time(limit.most)))
+        (why, format!("{} % within {}", limit.share, time(limit.most)))
     });
-    let limits: Vec<_> = limits.collect();
-    let kept = grouped(limits.iter().map(|((verdict, why), limit)| ((*verdict, &**why), limit)));
-    let kept = kept.into_iter().map(|((verdict, why), limits)| {
-        let limits: Vec<&str> = limits.into_iter().map(String::as_str).collect();
-        format!("{verdict}: {} ({why})", limits.join(" and "))
-    });
+    let limits = grouped(limits).into_iter();
+    let limits = limits.map(|(why, limits)| format!("{} ({why})", limits.join(" and ")));
     let side = if plan.writes { &job.write } else { &job.read };
     let file = side.latency.as_ref().and_then(|latency| latency.file.as_ref());
     let alone = file.and_then(|summary| summary.percentile(ServiceLevel::AT[0])).map(time);
@@ -509,7 +504,7 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
         format!("; {} % of the I/Os within {time} by the storage alone", ServiceLevel::AT[0])
     });
     let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
-    Some(format!("service level{name}: {}{alone}", kept.collect::<Vec<_>>().join("; ")))
+    Some(format!("service level{name}: {}{alone}", limits.collect::<Vec<_>>().join("; ")))
 }
 
 /// The counts of the tier in host memory, its bytes apart from those of storage.

@@ -1,9 +1,11 @@
 //! The lines above the table: what, when, where.
 
+use std::cmp::Reverse;
+
 use gpuio_base::document::{Item, Layout, List, Section, grouped};
 use gpuio_base::units::printable_short;
 use gpuio_record::facts::{BlockFacts, HostFacts, TargetStorage};
-use gpuio_record::{DirectMode, EndedHow, JobPlan, Record, RunOf};
+use gpuio_record::{DirectMode, EndedHow, JobPlan, JobResult, Record, RunOf};
 
 use super::SOFTWARE_GPU;
 use crate::number::bytes;
@@ -159,24 +161,21 @@ pub(crate) fn device(block: &BlockFacts) -> String {
     }
 }
 
-/// Direct or buffered, as read from the descriptors; if jobs differ, the smaller group is named.
+/// Direct or buffered, as read from the descriptors; if jobs differ, the smaller groups are named.
 fn direct_modes(record: &Record) -> Option<String> {
-    const DIRECT: &str = "direct (O_DIRECT)";
-    const BUFFERED: &str = "buffered (page cache)";
-    let names = |mode| {
-        let jobs = record.jobs.iter().filter(|job| job.direct_actual == mode);
-        jobs.map(|job| job.name.as_str()).collect::<Vec<&str>>()
-    };
-    let (direct, buffered) = (names(DirectMode::Direct), names(DirectMode::Buffered));
-    match (direct.as_slice(), buffered.as_slice()) {
-        ([], []) => None,
-        (_, []) => Some(DIRECT.to_owned()),
-        ([], _) => Some(BUFFERED.to_owned()),
-        (direct, few) if few.len() <= direct.len() => {
-            Some(format!("{DIRECT}, but {BUFFERED} in {}", few.join(", ")))
+    let mode = |job: &JobResult| match job.direct_actual {
+        DirectMode::Direct => "direct (O_DIRECT)",
+        DirectMode::Buffered if job.reads_around_cache() => {
+            "buffered (page cache, and O_DIRECT for what it lacked)"
         }
-        (few, _) => Some(format!("{BUFFERED}, but {DIRECT} in {}", few.join(", "))),
-    }
+        DirectMode::Buffered => "buffered (page cache)",
+    };
+    let mut groups = grouped(record.jobs.iter().map(|job| (mode(job), job.name.as_str())));
+    groups.sort_by_key(|(_, names)| Reverse(names.len()));
+    let mut modes = groups.iter();
+    let most = modes.next()?.0;
+    let rest = modes.map(|(mode, names)| format!(", but {mode} in {}", names.join(", ")));
+    Some(format!("{most}{}", rest.collect::<String>()))
 }
 
 /// Each GPU once, with the driver's CUDA version.

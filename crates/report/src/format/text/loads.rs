@@ -4,7 +4,7 @@
 use gpuio_base::document::{Item, Layout, List, Section, unique};
 use gpuio_base::safetensors::loader;
 use gpuio_base::stat::Percentile;
-use gpuio_base::units::{format_bytes, human_count, human_ns, human_rate};
+use gpuio_base::units::{format_bytes, human_count, human_ns, human_rate, whole};
 use gpuio_record::{
     DirectMode, EndedHow, JobPlan, JobResult, RangeKind, Record, RecordedCalls, ReplayPace,
     ReplayPlan, ReplayResult, Steady, SteadyFigure, SteadyPlan,
@@ -13,6 +13,7 @@ use gpuio_record::{
 use super::feed::percentiles;
 use super::{mark, name_width, of_jobs};
 use crate::number::{bytes, count, float, many, maybe_time, throughput, time};
+use crate::standing;
 use crate::workload::{self, jobs};
 
 /// A line per job with a criterion.
@@ -98,8 +99,8 @@ pub(super) fn flushes(record: &Record) -> Section {
 
 /// A line per job that read whole files.
 pub(super) fn ranges(record: &Record) -> Section {
-    let lines =
-        jobs(record).filter_map(|(plan, job)| Some((plan.name.as_str(), ready(plan, job)?)));
+    let lines = jobs(record)
+        .filter_map(|(plan, job)| Some((plan.name.as_str(), ready(record, plan, job)?)));
     let mut section = of_jobs(record, "ready:", lines);
     if let Some(words) = beside_python(record) {
         section.list(List::of(2, [words]));
@@ -143,13 +144,14 @@ fn beside_python(record: &Record) -> Option<String> {
 
 /// The same as a sentence per job.
 pub(in crate::format) fn ranges_in_words(record: &Record) -> Vec<String> {
-    let of_job =
-        |(plan, job): (&JobPlan, &JobResult)| Some(format!("{}: {}", plan.name, ready(plan, job)?));
+    let of_job = |(plan, job): (&JobPlan, &JobResult)| {
+        Some(format!("{}: {}", plan.name, ready(record, plan, job)?))
+    };
     jobs(record).filter_map(of_job).collect()
 }
 
 /// Which files were read whole, and after what time all of it was in memory.
-fn ready(plan: &JobPlan, job: &JobResult) -> Option<String> {
+fn ready(record: &Record, plan: &JobPlan, job: &JobResult) -> Option<String> {
     let ranges = plan.ranges?;
     let files = many(plan.targets.len() as u64, "file");
     let what = match ranges.kind {
@@ -169,7 +171,10 @@ fn ready(plan: &JobPlan, job: &JobResult) -> Option<String> {
     let whole = ranges.bytes.saturating_mul(ranges.passes);
     let is_ready = job.ended == EndedHow::Complete && job.read.bytes == whole;
     let end = match is_ready {
-        true => format!("in memory after {}", time(job.last_done_ns)),
+        true => {
+            let standing = standing::aside(record, plan, job);
+            format!("in memory after {}{standing}", time(job.last_done_ns))
+        }
         false => format!("NOT READY: {} were read", bytes(job.read.bytes)),
     };
     // Pages that the page cache did not hold were read while the files were mapped.
@@ -185,6 +190,7 @@ fn ready(plan: &JobPlan, job: &JobResult) -> Option<String> {
 
 /// How many recorded calls were made, in which time, and in which they were recorded.
 fn made_and_recorded(
+    record: &Record,
     plan: &JobPlan,
     (of, done): (&ReplayPlan, &ReplayResult),
     job: &JobResult,
@@ -195,18 +201,26 @@ fn made_and_recorded(
         false => format!("MADE ONLY {} of {} in {took}", done.calls, many(of.calls, "call")),
     };
     let now = per_second((job.read.bytes + job.write.bytes, job.last_done_ns));
+    // Calls of a thread that overlap take more than its time.
+    let in_calls = [&job.read, &job.write].into_iter().filter_map(|side| side.latency.as_ref());
+    let in_calls = in_calls.map(|one| one.total.mean_ns * float(one.total.count)).sum::<f64>();
+    let in_calls = match whole(in_calls / f64::from(plan.threads.max(1))) {
+        more if more > job.last_done_ns => String::new(),
+        mean => format!("; {} of it in calls, the mean of its threads", time(mean)),
+    };
     let own = match job.between_ios_ns / u64::from(plan.threads.max(1)) {
         0 => String::new(),
         own => format!("; {} of it gpuio made or checked data, the mean of its threads", time(own)),
     };
-    format!("{made} ({}{own}), {}", throughput(now), recorded_time(of))
+    let standing = standing::aside(record, plan, job);
+    format!("{made} ({}{in_calls}{own}){standing}, {}", throughput(now), recorded_time(of))
 }
 
 /// The same as a sentence per job.
 pub(in crate::format) fn replays_in_words(record: &Record) -> Vec<String> {
     let of_job = |(plan, job): (&JobPlan, &JobResult)| {
         let (of, done) = (plan.replay.as_ref()?, job.replay.as_ref()?);
-        Some(format!("{}: {}", plan.name, made_and_recorded(plan, (of, done), job)))
+        Some(format!("{}: {}", plan.name, made_and_recorded(record, plan, (of, done), job)))
     };
     jobs(record).filter_map(of_job).collect()
 }
@@ -219,7 +233,7 @@ pub(super) fn replay(record: &Record) -> Section {
         let (plan, job): (&JobPlan, &JobResult) = (plan, job);
         let (of, done) = (plan.replay.as_ref()?, job.replay.as_ref()?);
         let whole = done.calls == of.calls;
-        let made = made_and_recorded(plan, (of, done), job);
+        let made = made_and_recorded(record, plan, (of, done), job);
         let waited = format!("threads waited {} for one another", time(done.waited_ns));
         let mut lines = vec![format!("{made}; {waited}")];
         let why = plan.direct_why.as_ref().filter(|_| plan.direct == DirectMode::Buffered);
@@ -241,8 +255,8 @@ pub(super) fn replay(record: &Record) -> Section {
     section
 }
 
-/// How long the recorded calls took. Their rate is over the whole time as that of now is, whose
-/// time in calls nobody counts; the program's pauses are in it, and named.
+/// How long the recorded calls took. Their rate is over the whole time as that of now is; the
+/// program's pauses are in it, and named.
 fn recorded_time(of: &ReplayPlan) -> String {
     let Some(whole) = of.recorded_ns else { return "the trace has no durations".to_owned() };
     let in_calls = of.recorded_calls.map_or_else(String::new, |calls| {

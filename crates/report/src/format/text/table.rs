@@ -149,6 +149,16 @@ fn part_of_time(total: &RunTotals) -> Option<TimeSpan> {
     total.common.filter(part)
 }
 
+/// The directions that several jobs of a group have. A total of one job would say the same again,
+/// or another rate of the same bytes: that over the time in which all jobs ran.
+fn summed(record: &Record, group: u32) -> impl Iterator<Item = Towards> {
+    let several = move |direction: &Towards| {
+        let of_group = jobs(record).filter(|(plan, _)| plan.group == group);
+        of_group.filter(|(plan, _)| plan.directions().contains(direction)).count() > 1
+    };
+    [Towards::Read, Towards::Write].into_iter().filter(several)
+}
+
 /// The time span of the rates of totals, if it is not the time of all jobs.
 fn totals(record: &Record) -> Vec<Item> {
     let mut lines = Vec::new();
@@ -160,10 +170,11 @@ fn totals(record: &Record) -> Vec<Item> {
         let cpu = &total.cpu;
         let busy = format!("{}{:.2} CPUs were busy", cpu.scope.sign(), cpu.cores_busy);
         let all = time(total.last_done_ns);
-        if let Some(why) = &total.why_no_rate {
+        if summed(record, group).next().is_none() {
+            lines.push(format!("{busy} over the {all} of group {group}"));
+        } else if let Some(why) = &total.why_no_rate {
             lines.push(format!("group {group} has no rate: {why}; {busy} over its {all}"));
-        }
-        if let Some(span) = part_of_time(total) {
+        } else if let Some(span) = part_of_time(total) {
             let part = time(span.length_ns());
             lines.push(format!(
                 "rates of group {group} are over the {part} in which all its jobs ran, of {all}; \
@@ -348,15 +359,16 @@ fn mix_line(plan: &JobPlan, job: &JobResult, marks: &str) -> Option<Line> {
     ]))
 }
 
-/// A row per direction that a job of the group was to do.
+/// A row per direction that several jobs of the group were to do.
 fn total_lines(record: &Record, totals: &RunTotals, percentiles: &[Percentile]) -> Vec<Line> {
     let group = || jobs(record).filter(|(plan, _)| plan.group == totals.group);
     let threads: u64 = group().map(|(plan, _)| u64::from(plan.threads)).sum();
     let mut lines: Vec<Line> = Vec::new();
-    for (direction, result) in [(Towards::Read, &totals.read), (Towards::Write, &totals.write)] {
-        if !group().any(|(plan, _)| plan.directions().contains(&direction)) {
-            continue;
-        }
+    for direction in summed(record, totals.group) {
+        let result = match direction {
+            Towards::Read => &totals.read,
+            Towards::Write => &totals.write,
+        };
         let never = group().map(|(plan, job)| missing(plan, job));
         let never = never.fold(NeverStarted::default(), |all, one| NeverStarted {
             ios: all.ios.saturating_add(one.ios),

@@ -128,6 +128,9 @@ pub(super) fn main(set: &Set) -> Result<Plot, &'static str> {
     let points = fix::points(&columns, &records);
     match points.as_slice() {
         [one] => over_time(&rows, one).ok_or("its only load has no series"),
+        several if own_names(&rows, several) => {
+            Err("its loads answer different questions, and are not compared")
+        }
         several if several.len() <= MOST_BARS => Ok(bars(&rows, &columns, several)),
         _ => Err("its loads differ in more than a picture shows"),
     }
@@ -553,7 +556,6 @@ fn bars(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]) -> Plot {
     };
     Plot {
         title: match same {
-            _ if own_names(rows, points) => "Throughput of each load".to_owned(),
             true => format!("Throughput by path: {}", first.load_in_words()),
             false => "Throughput of each load (block, threads×depth)".to_owned(),
         },
