@@ -418,7 +418,7 @@ fn a_lack_of_descriptors_passes() {
         let directory = tempfile::tempdir().unwrap();
         let file = opened(&made(directory.path(), &[7; 4096]), 0);
         let (handle, base) = (cufile.register(&file).unwrap(), cuda.room(4096));
-        // The driver opens files of its own in its first launches (CUDA 13.0, CUDA_LAUNCH_BLOCKING).
+        // The driver opens files of its own in first launches (CUDA 13.0, CUDA_LAUNCH_BLOCKING).
         assert_eq!(cufile.read(handle, base, 4096, 0, 0), 4096);
         let before = getrlimit(Resource::Nofile);
         setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..before }).unwrap();

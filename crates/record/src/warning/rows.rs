@@ -134,9 +134,9 @@ warnings! {
         /// Bytes that storage delivered to the process during the run.
         from_storage: u64 = 2 << 20,
     } => format!(
-        "O_DIRECT was on, but by the process's I/O counter only {} of the {} came from storage. The \
-         rest came from memory (tmpfs) or another cache, or this file system does not count (FUSE, \
-         some on a network). To measure a drive, repeat in a directory on one.",
+        "O_DIRECT was on, but by the process's I/O counter only {} of the {} came from storage. \
+         The rest came from memory (tmpfs) or another cache, or this file system does not count \
+         (FUSE, some on a network). To measure a drive, repeat in a directory on one.",
         size(*from_storage),
         size(*bytes),
     ),
