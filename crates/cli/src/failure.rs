@@ -15,8 +15,9 @@ pub(crate) const EXIT_CODES: [(u8, &str); 4] = [
         1,
         "a finding: a rule of `check` failed, figures in its texts contradict each other, a result \
          is worse than `--threshold`, an I/O error (no permission and no space are such), a \
-         verification error, or a path that `--require-path` requires and that is not proven; a \
-         run that Ctrl-C or another signal ended: its results until then are printed and saved",
+         verification error, a path that `--require-path` requires and that is not proven, or a \
+         `--latency-target` that not even the lowest load of a sweep meets; a run that Ctrl-C or \
+         another signal ended: its results until then are printed and saved",
     ),
     (2, "wrong usage, or results that cannot be compared or do not decide over `--threshold`"),
     (

@@ -65,7 +65,7 @@ const FIGURES: [(&str, &[&str]); 40] = [
     ("engine_stepped_down", &["io_uring", "psync", "kernel.io_uring_disabled is 2"]),
     ("stopped", &["once: 6.00 s stopped", "the 32 I/Os", "repeat the run"]),
     ("rate_not_reached", &["73.1 %", "--rate"]),
-    ("never_started", &["1,200", "48.0", "250 ms", "--rate"]),
+    ("never_started", &["1,200", "48,000", "250 ms", "--rate"]),
     ("not_steady", &["iops:2%", "3.210 %", "--runtime"]),
     ("uneven_finish", &["4.00 s", "9.50 s", "--runtime"]),
     ("software_gpu", &["software GPU"]),
