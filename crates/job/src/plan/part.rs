@@ -24,10 +24,10 @@ pub(super) fn of(job: &JobSpec, threads: u32) -> Result<Option<PartPlan>, PlanEr
     let full_threads = job.full_threads.unwrap_or(threads);
     if threads > full_threads {
         let what = format!(
-            "{threads} threads run, and the whole load has {full_threads}; lower threads (--ranks \
-             of gpuio workload), or raise full_threads"
+            "{threads} threads run, and the whole load has {full_threads}: run fewer, or raise \
+             full_threads"
         );
-        return Err(PlanError::usage(job, "full_threads", what));
+        return Err(PlanError::usage(job, "threads", what));
     }
     let Some(full_size_bytes) = job.size else {
         let field = if job.scale.is_some() { "scale" } else { "full_threads" };

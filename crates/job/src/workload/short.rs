@@ -151,7 +151,12 @@ impl Short<'_> {
             return from;
         }
         let batch = self.lower("batch_samples", from, to);
-        let scaled = |time: u64| whole(time as f64 * batch as f64 / from as f64).max(1);
+        // Three digits: every output has them.
+        let scaled = |time: u64| {
+            let time = whole(time as f64 * batch as f64 / from as f64).max(1);
+            let last = 10_u64.pow(time.ilog10().saturating_sub(2));
+            (time + last / 2) / last * last
+        };
         self.shorten("compute_time", time, time.map_or(0, scaled));
         batch
     }
@@ -341,8 +346,7 @@ mod tests {
         apply(&mut spec.jobs[0], "scale", "0.5", Origin::Flag("--scale")).unwrap();
         let words = shorten(&mut spec, Means { bytes: 1 << 30, cpus: 1, gpus: 1, room: 1 }).words;
         assert_eq!((spec.jobs[0].feed.epochs, spec.jobs[0].scale), (Some(3), Some(0.5)));
-        let changed =
-            ["batch_samples 7 -> 1", "compute_time 323ms -> 46.142857ms", "readers 4 -> 2"];
+        let changed = ["batch_samples 7 -> 1", "compute_time 323ms -> 46.1ms", "readers 4 -> 2"];
         assert_eq!(words[..3], changed);
         assert_eq!(words[3..], ["verify inline -> pass"]);
         apply(&mut spec.jobs[0], "verify", "inline", Origin::Flag("--verify")).unwrap();
@@ -409,7 +413,7 @@ mod tests {
                     };
                     let same = step(feed).zip(step(before)).map_or(1.0, |(now, then)| now / then);
                     let name = preset_row.name;
-                    assert!((same - 1.0).abs() < 1e-4, "{name}: {same} of the time of a sample");
+                    assert!((same - 1.0).abs() < 5e-3, "{name}: {same} of the time of a sample");
                     let files = (feed.files.unwrap_or(0) as f64 * job.scale.unwrap_or(1.0)).round();
                     let samples = files * feed.samples_per_file.unwrap_or(1) as f64;
                     let each = batch * u64::from(feed.accelerators.unwrap_or(2));

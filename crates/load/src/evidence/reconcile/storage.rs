@@ -8,6 +8,7 @@ use gpuio_record::{DirectMode, JobPlan, JobResult, Order, StorageReading, Warnin
 use super::counted::Block;
 use super::{FEW_BYTES, GroupContext, NOISE_BYTES, float, whole};
 use crate::evidence::group::{FLOWS, Flow};
+use crate::evidence::source::by_library_core;
 
 /// Half of the requested queue is a finding. Between two I/Os of a slot lie the tool, the kernel
 /// and, on GPU paths, a copy; a device that is the slowest of these has most of the slots.
@@ -95,7 +96,7 @@ pub(super) fn requests(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningK
     let ([job], [result], [device]) = (group.jobs, group.results, group.storage()) else {
         return Vec::new();
     };
-    if job.engine.actual == "null" || cuts_calls(job) {
+    if job.engine.actual == "null" || by_library_core(job) {
         return Vec::new();
     }
     let of = |flow: Flow| {
@@ -143,12 +144,6 @@ fn may_be_others(flow: Flow, device: &StorageReading, ours: u64) -> u64 {
 
 /// No limit of the block layer is lower (`queue/max_sectors_kb`).
 const PAGE: u64 = 4096;
-
-/// Whether gpuio's library core makes the requests: in pieces of its own, a few of each call at a
-/// time.
-fn cuts_calls(job: &JobPlan) -> bool {
-    gpuio_io::path::find(&job.path.choice.actual).is_some_and(|row| row.info.uses_library())
-}
 
 fn flushes(job: &JobPlan) -> bool {
     job.sync || job.flush.is_some()
@@ -330,7 +325,7 @@ fn ios_per_request(group: &GroupContext<'_>, device: &StorageReading) -> f64 {
 
 fn plain((job, result): (&JobPlan, &JobResult)) -> bool {
     let at_once = job.latest_first_io_ns() == 0 && job.inject.is_none();
-    at_once && job.is_unhindered() && !result.passes_page_cache(job) && !cuts_calls(job)
+    at_once && job.is_unhindered() && !result.passes_page_cache(job) && !by_library_core(job)
 }
 
 /// I/Os that a job can have at storage at once, on average: readers of a feed that are as far ahead

@@ -183,7 +183,7 @@ fn requested(of: &JobFlow<'_>) -> Requested {
     Requested {
         kind: PathKind::of(&job.path.choice.actual),
         direct: job.direct == DirectMode::Direct && job.engine.actual != "mmap",
-        either: of.flow == Flow::Read && takes_either(job),
+        either: of.flow == Flow::Read && by_library_core(job),
         direct_actual: direct_in_force(job, result, of.flow),
         flow: of.flow,
         bytes: of.bytes(),
@@ -193,10 +193,11 @@ fn requested(of: &JobFlow<'_>) -> Requested {
     }
 }
 
-/// Whether the path reads with `O_DIRECT` what the page cache lacks, though the job is buffered.
-fn takes_either(job: &JobPlan) -> bool {
-    let path = gpuio_io::path::find(&job.path.choice.actual);
-    job.direct == DirectMode::Buffered && path.is_some_and(|row| row.info.uses_library())
+/// Whether gpuio's library core moves the bytes: it takes what the page cache holds from there and
+/// reads the rest past it, however the job opens its files, in pieces of its own, a few of each
+/// call at a time.
+pub(super) fn by_library_core(job: &JobPlan) -> bool {
+    gpuio_io::path::find(&job.path.choice.actual).is_some_and(|row| row.info.uses_library())
 }
 
 /// The report of every source.
@@ -255,10 +256,16 @@ fn requested_path(job: &JobPlan) -> String {
         (PathKind::User, DirectMode::Buffered) => {
             format!("{path}, buffered: through the page cache to the program's memory")
         }
+        (PathKind::Ring, DirectMode::Direct) if by_library_core(job) && job.read_percent > 0 => {
+            format!(
+                "{path}, O_DIRECT: what the page cache holds from there, the rest from storage, and \
+                 a buffer in host memory to GPU memory"
+            )
+        }
         (PathKind::Ring, DirectMode::Direct) => format!(
             "{path}, O_DIRECT: between storage and a buffer in host memory, then GPU memory"
         ),
-        (PathKind::Ring, DirectMode::Buffered) if takes_either(job) && job.read_percent > 0 => {
+        (PathKind::Ring, DirectMode::Buffered) if by_library_core(job) && job.read_percent > 0 => {
             format!(
                 "{path}, buffered: through the page cache, or with O_DIRECT where it lacks what a \
                  large call reads, and a buffer in host memory to GPU memory"

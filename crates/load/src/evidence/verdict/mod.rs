@@ -107,7 +107,7 @@ pub(crate) struct Requested {
     pub(crate) kind: PathKind,
     pub(crate) direct: bool,
     /// Whether the path itself takes the page cache or `O_DIRECT` for each read, as gpuio's library
-    /// core does with descriptors that lack it.
+    /// core does.
     pub(crate) either: bool,
     /// Whether every descriptor has it and the engine honours it.
     pub(crate) direct_actual: bool,
@@ -304,7 +304,7 @@ fn as_requested(requested: &Requested, route: Route, source: Source) -> bool {
     let source_fits = match source {
         Source::Unknown | Source::Holes => false,
         Source::Storage => requested.direct || requested.either,
-        _ => !requested.direct,
+        _ => !requested.direct || requested.either,
     };
     route_fits && source_fits
 }

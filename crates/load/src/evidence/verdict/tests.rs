@@ -81,6 +81,9 @@ fn a_path_that_takes_either_goes_as_requested_by_both() {
     for (storage, cache) in [(ALL, GREW), (PART, STILL), (LITTLE, STILL)] {
         assert!(of(&either, storage, cache) && of(&ring, storage, cache));
     }
+    let direct = Requested { kind: PathKind::Ring, ..REQUESTED };
+    let by_either = Requested { either: true, ..direct };
+    assert!(of(&by_either, LITTLE, STILL) && !of(&direct, LITTLE, STILL));
     assert!(!of(&either, NONE, NONE), "what is unknown is not as requested");
 }
 

@@ -53,8 +53,10 @@ fn busiest(all: &[DeviceSeries]) -> Vec<&DeviceSeries> {
 
 /// Devices, each behind the name of its group.
 fn lines(groups: &[(String, &[DeviceSeries])]) -> Section {
+    let longest = groups.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(30);
     let of_group = |(name, all): &(String, &[DeviceSeries])| {
-        let named = |device: &DeviceSeries| (format!("{name}{}", device.device), words(device));
+        let named =
+            |device: &DeviceSeries| (format!("{name:longest$}{}", device.device), words(device));
         busiest(all).into_iter().map(named).collect::<Vec<_>>()
     };
     let devices: Vec<(String, String)> = groups.iter().flat_map(of_group).collect();
