@@ -41,19 +41,20 @@ const FILL_SECONDS: f64 = 2.0;
 const FILL_MOST: u64 = 1 << 30;
 const FILLS: f64 = 5.0;
 
-/// About how long the run takes here, by the times of its plan; the files take what the storage
-/// was seen to need.
+/// About how long the run takes here at most, by the times of its plan: verification may end before
+/// its time, and files are as large as is written in [`FILL_SECONDS`] or smaller.
 pub(crate) fn time(plan: &Plan) -> String {
     let sum = |of: fn(&JobPlan) -> Option<u64>| plan.jobs.iter().filter_map(of).sum::<u64>() as f64;
     let (clocks, checks) = (sum(|job| job.stop.runtime_ns), sum(|job| job.verify_ns));
     let files = FILLS * FILL_SECONDS * 1e9;
     format!(
-        "this takes about {} here: {} of {} in all, {} of verification, the rest to write \
-         the files",
+        "this takes at most about {} here: {} of {} in all, {} of verification, the rest to write \
+         the files{}",
         human_ns(clocks + checks + files),
         many(plan.jobs.len() as u64, "load"),
         human_ns(clocks),
-        human_ns(checks)
+        human_ns(checks),
+        if plan.software_gpu { "; the software GPU may take longer" } else { "" }
     )
 }
 

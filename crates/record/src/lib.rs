@@ -20,6 +20,7 @@ mod mapped;
 pub mod merge;
 pub mod metric;
 mod order;
+mod others;
 mod part;
 mod plan;
 mod proof;
@@ -56,6 +57,7 @@ pub use injected::InjectedFaults;
 pub use mapped::{BreakEven, MappedResult};
 pub use metric::{Metric, Side};
 pub use order::{Distribution, FadviseHint, Follow, Order, Zone};
+pub use others::{DeviceTraffic, NOISE_BYTES, OthersCounted, ProcessorTime};
 pub use part::{PartPlan, RepeatPlan};
 pub use plan::{
     Arrivals, BlockShare, Choice, Compressible, DirectMode, FanOut, Fill, FlushPlan, Gpu,

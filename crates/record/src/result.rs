@@ -15,6 +15,7 @@ use crate::feed::FeedResult;
 use crate::holes::{ContentReading, HolesReading};
 use crate::injected::InjectedFaults;
 use crate::mapped::MappedResult;
+use crate::others::OthersCounted;
 use crate::plan::{DirectMode, JobPlan, Plan};
 use crate::proof::Proof;
 use crate::ranks::{RankOf, RanksResult};
@@ -235,8 +236,12 @@ pub struct JobResult {
     pub drawn_sizes: Option<DrawnSizes>,
     /// CPU cost over that time.
     pub cpu: CpuCost,
-    /// Why it is unknown whether others used the processors, of which warning `other_cpu_time`
-    /// tells otherwise; absent where it is known, and in older records.
+    /// The counts of others on drives and processors meanwhile; absent of an unfinished job, of
+    /// several ranks and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<OthersCounted>,
+    /// Why it is unknown whether others used the processors; absent where it is known, and in older
+    /// records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_cpu_unknown: Option<String>,
     /// The engines that actually ran, one entry for each distinct one.

@@ -103,9 +103,12 @@ pub(crate) fn in_words(
     all.map(|(name, why)| format!("{name}: {why}")).collect::<Vec<_>>().join("; ")
 }
 
-/// All names with their meaning.
+/// The names of all kinds, each with its meaning.
+pub fn kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    DOUBTS.iter().map(|doubt| (doubt.name, doubt.help)).chain(standing::kinds())
+}
+
+/// The same in one text.
 pub(crate) fn words() -> String {
-    let own = DOUBTS.iter().map(|doubt| (doubt.name, doubt.help));
-    let words = own.chain(standing::kinds()).map(|(name, help)| format!("{name}, {help}"));
-    words.collect::<Vec<_>>().join("; ")
+    kinds().map(|(name, help)| format!("{name}, {help}")).collect::<Vec<_>>().join("; ")
 }

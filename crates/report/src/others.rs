@@ -1,5 +1,5 @@
-//! The part that others had in what the drives moved and the processors did while a job ran, as the
-//! warnings `other_traffic` and `other_cpu_time` count it.
+//! The part that others had in what the drives moved and the processors did while a job ran, by
+//! its counts.
 
 use crate::number::many;
 use gpuio_base::units::float;
@@ -87,14 +87,18 @@ pub(crate) fn doubt(others: Option<&Others>, job: &JobResult) -> Option<String> 
     most.or_else(|| job.others_cpu_unknown.clone())
 }
 
-/// That of one job; `None` where no warning has any.
+/// That of one job; `None` where it was none or too little. Older records, and those of several
+/// ranks, have it in their warnings only.
 pub(crate) fn of(record: &Record, plan: &JobPlan, result: &JobResult) -> Option<Others> {
+    let counted: Option<Vec<WarningKind>> =
+        result.others.as_ref().map(|counts| counts.warnings().collect());
     let together = record.plan.jobs.iter().filter(|job| job.group == plan.group).count() > 1;
     // Without a name it is about a group of several jobs.
     let about =
         |warning: &&Warning| warning.job.as_ref().map_or(together, |name| *name == plan.name);
-    let kinds = || record.warnings.iter().filter(about).map(|warning| &warning.kind);
-    let parts = [traffic(kinds(), plan, result), processors(kinds())];
+    let warned = || record.warnings.iter().filter(about).map(|warning| warning.kind.clone());
+    let kinds = counted.unwrap_or_else(|| warned().collect());
+    let parts = [traffic(kinds.iter(), plan, result), processors(kinds.iter())];
     let parts: Vec<Part> = parts.into_iter().flatten().collect();
     (!parts.is_empty()).then_some(Others { parts })
 }

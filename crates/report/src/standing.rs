@@ -59,16 +59,6 @@ pub(crate) fn is_too_short(record: &Record, plan: &JobPlan) -> bool {
     short_run(record, plan).is_some()
 }
 
-/// The same in words: `16 I/Os in 858 µs, too little to judge a rate`.
-pub(crate) fn short_in_words(record: &Record, plan: &JobPlan) -> Option<String> {
-    let (elapsed_ns, ios) = short_run(record, plan)?;
-    let what = match too_short(record, plan) {
-        Some(_) => "too little to judge a rate",
-        None => "too few for its percentiles",
-    };
-    Some(format!("{} in {}, {what}", many(ios, "I/O"), time(elapsed_ns)))
-}
-
 /// Time for data between the I/Os of a job, which its rate has in it, where a warning says so.
 pub(crate) fn between_ios(record: &Record, plan: &JobPlan) -> Option<String> {
     warnings(record, plan).find_map(|kind| match kind {
@@ -83,10 +73,8 @@ pub(crate) fn between_ios(record: &Record, plan: &JobPlan) -> Option<String> {
 }
 
 /// Marks behind a rate in tables, with their meaning.
-const MARKS: [(&str, &str); 2] = [
-    ("!", "too short for its rate or percentiles"),
-    ("~", "not of the storage alone, or unknown: see below"),
-];
+pub const MARKS: [(&str, &str); 2] =
+    [("!", "too short for its rate or percentiles"), ("~", "not of the storage alone, or unknown")];
 
 /// The marks behind the rate of a job; empty where it is that of a whole run of storage alone.
 pub(crate) fn marks(record: &Record, plan: &JobPlan, result: &JobResult) -> String {
@@ -102,10 +90,27 @@ pub(crate) fn aside(record: &Record, plan: &JobPlan, result: &JobResult) -> Stri
     if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
 }
 
-/// The meaning of the marks behind the rates of a record.
-pub(crate) fn legend(record: &Record) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let all: String = jobs(record).map(|(plan, result)| marks(record, plan, result)).collect();
-    MARKS.into_iter().filter(move |(mark, _)| all.contains(mark))
+/// The marks of all jobs of a record.
+pub fn marks_of_record(record: &Record) -> String {
+    together(jobs(record).map(|(plan, result)| marks(record, plan, result)))
+}
+
+/// The marks of one of several, each once.
+pub(crate) fn together(marks: impl Iterator<Item = String>) -> String {
+    let all: String = marks.collect();
+    legend(&all).map(|(mark, _)| mark).collect()
+}
+
+/// The meaning of these marks behind rates.
+pub fn legend(marks: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    MARKS.into_iter().filter(|(mark, _)| marks.contains(mark))
+}
+
+/// The same in a line; `None` without a mark.
+pub(crate) fn legend_line(marks: &str) -> Option<String> {
+    let words = legend(marks).map(|(mark, meaning)| format!("{mark} {meaning}"));
+    let words = words.collect::<Vec<_>>().join("; ");
+    (!words.is_empty()).then_some(words)
 }
 
 /// `16 I/Os in 858 µs` of a job that did too little for a rate: less than a second, or fewer I/Os

@@ -87,11 +87,12 @@ pub fn markup(text: &str) -> Cow<'_, str> {
 /// ```
 /// assert_eq!(gpuio_base::units::csv_text("=HYPERLINK(\"x\")"), "'=HYPERLINK(\"x\")");
 /// assert_eq!(gpuio_base::units::csv_text("-1.5"), "-1.5");
+/// assert_eq!(gpuio_base::units::csv_text("-"), "-");
 /// ```
 pub fn csv_text(text: &str) -> Cow<'_, str> {
     let shown = printable(text);
     let signed = shown.starts_with(['=', '+', '-', '@']);
-    if signed && !is_number(&shown) { format!("'{shown}").into() } else { shown }
+    if signed && shown != "-" && !is_number(&shown) { format!("'{shown}").into() } else { shown }
 }
 
 fn is_number(text: &str) -> bool {

@@ -6,7 +6,7 @@ pub(super) const BENCH: &str = "Examples:
   gpuio bench --path staged --gpu 0 --directory /mnt/nvme --bs 1M --threads 4 --runtime 30s
   gpuio bench --path staged,gds --gpu 0 --filename /mnt/nvme/file --rw randread --bs 4k -o r.json
   gpuio bench job.fio                                # fio's job files and gdsio's config files
-  gpuio bench --rw=randread --bs=4k --iodepth=32 --numjobs=4 --direct=1 --size=1G   # fio's words
+  gpuio bench --rw=randread --bs=4k --ioengine=libaio --iodepth=32 --numjobs=4 --size=1G   # fio's
   gpuio bench job.ini --dry-run                      # every setting that would be used
 Each key of job files is a flag too: --KEY=VALUE (docs/job-file.md).
 Exit codes: 0 fine, 1 an I/O or verification error or a run that Ctrl-C or another signal ended

@@ -183,7 +183,10 @@ fn in_words(set: &Set, found: &[Found<'_>]) -> String {
             0 => String::new(),
             files => format!("; {} can't be read", many(files as u64, "file")),
         };
-        text += &format!("The figures of {hold} of {} hold{unread}.\n", many(all as u64, "record"));
+        let whole = lacks.is_empty() && set.left_out.is_empty();
+        let missing = if whole { "" } else { "; not all runs that were made are here" };
+        let all = many(all as u64, "record");
+        text += &format!("The figures of {hold} of {all} hold{unread}{missing}.\n");
     }
     text
 }

@@ -1,9 +1,8 @@
 //! The time of the processors that this process may use, and to whom it went.
 
-use std::time::Duration;
-
 use gpuio_host::cpu_time::{self, CpuSample};
 use gpuio_host::{Root, cpu, process_time};
+use gpuio_record::ProcessorTime;
 
 /// Ticks of those processors, and of this process, at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -11,25 +10,6 @@ pub(crate) struct Processors {
     cpus: Vec<CpuSample>,
     /// In its own code, and in the kernel.
     own: [u64; 2],
-}
-
-/// The time between two such moments.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct CpuTime {
-    /// Processors that were online at both.
-    pub(crate) cpus: u32,
-    /// All of their time.
-    pub(crate) all: Duration,
-    /// The idle part.
-    pub(crate) idle: Duration,
-    /// This process's.
-    pub(crate) ours: Duration,
-    /// Other programs'.
-    pub(crate) programs: Duration,
-    /// In the kernel, not on behalf of this process.
-    pub(crate) kernel: Duration,
-    /// Other virtual machines'.
-    pub(crate) stolen: Duration,
 }
 
 impl Processors {
@@ -43,7 +23,7 @@ impl Processors {
     }
 
     /// The time from `self` to `later`, in ticks of which a second has so many.
-    pub(crate) fn until(&self, later: &Processors, ticks_per_second: u64) -> Option<CpuTime> {
+    pub(crate) fn until(&self, later: &Processors, ticks_per_second: u64) -> Option<ProcessorTime> {
         let pair = |now: &CpuSample| {
             let then = self.cpus.iter().find(|then| then.cpu == now.cpu)?;
             Some((*then, *now))
@@ -62,15 +42,18 @@ impl Processors {
         // Which part was in the kernel is known worse than the sum: ticks are samples of it.
         let others = (user + system).saturating_sub(ours);
         let programs = user.saturating_sub(own_user).min(others);
-        let time = |ticks: u64| Duration::from_secs_f64(ticks as f64 / ticks_per_second as f64);
-        (all > 0 && ticks_per_second > 0).then(|| CpuTime {
+        let time = |ticks: u64| {
+            let ns = u128::from(ticks) * 1_000_000_000 / u128::from(ticks_per_second.max(1));
+            u64::try_from(ns).unwrap_or(u64::MAX)
+        };
+        (all > 0 && ticks_per_second > 0).then(|| ProcessorTime {
             cpus: u32::try_from(pairs.len()).unwrap_or(u32::MAX),
-            all: time(all),
-            idle: time(idle),
-            ours: time(ours),
-            programs: time(programs),
-            kernel: time(others - programs),
-            stolen: time(stolen),
+            all_ns: time(all),
+            idle_ns: time(idle),
+            ours_ns: time(ours),
+            programs_ns: time(programs),
+            kernel_ns: time(others - programs),
+            stolen_ns: time(stolen),
         })
     }
 }
@@ -89,22 +72,22 @@ mod tests {
         let before = Processors { cpus: vec![cpu(0, [5; 4]), cpu(1, [0; 4])], own: [10, 20] };
         let cpus = vec![cpu(0, [805, 105, 105, 5]), cpu(1, [500, 200, 200, 100]), cpu(2, [9; 4])];
         let after = Processors { cpus, own: [250, 80] };
-        let seconds = |tenths: u64| Duration::from_millis(tenths * 100);
+        let seconds = |tenths: u64| tenths * 100_000_000;
         let time = before.until(&after, 100).unwrap();
-        let expected = CpuTime {
+        let expected = ProcessorTime {
             cpus: 2,
-            all: seconds(200),
-            idle: seconds(30),
-            ours: seconds(30),
-            programs: seconds(106),
-            kernel: seconds(24),
-            stolen: seconds(10),
+            all_ns: seconds(200),
+            idle_ns: seconds(30),
+            ours_ns: seconds(30),
+            programs_ns: seconds(106),
+            kernel_ns: seconds(24),
+            stolen_ns: seconds(10),
         };
         assert_eq!(time, expected);
         // More than all processors counted is a matter of ticks, and nothing of others.
         let busy = Processors { own: [9_000, 9_000], ..after.clone() };
         let time = before.until(&busy, 100).unwrap();
-        assert_eq!((time.programs, time.kernel), (Duration::ZERO, Duration::ZERO));
+        assert_eq!((time.programs_ns, time.kernel_ns), (0, 0));
         assert_eq!(before.until(&before, 100), None, "no time has passed");
     }
 

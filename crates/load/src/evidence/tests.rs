@@ -325,7 +325,8 @@ fn work_of_others_before_the_window_is_not_in_it() {
         };
         let disk = readings.counted.block("vda").unwrap().read_bytes;
         let cpu = readings.counted.cpu.unwrap();
-        let others = cpu.programs.as_secs_f64() / cpu.all.as_secs_f64();
+        let others =
+            gpuio_base::units::float(cpu.programs_ns) / gpuio_base::units::float(cpu.all_ns);
         let mut results: Vec<JobResult> = jobs.iter().map(|job| result(job, 0)).collect();
         for (result, cache) in results.iter_mut().zip(readings.caches()) {
             result.file_leg.read_bytes = 3 * GIB / jobs.len() as u64;

@@ -403,7 +403,6 @@ impl Group<'_> {
                 alone,
             };
             let mut result = results::job(parts);
-            result.others_cpu_unknown = readings.others_cpu_unknown();
             result.beside = self.beside_of(job, &result, measured.learned.as_ref());
             if let Some((Some(feed), seen)) = fed.next() {
                 let found = Found { job, host: self.means.host, cache: &result.cache };
@@ -418,6 +417,7 @@ impl Group<'_> {
             ran.jobs.push(result);
         }
         readings.prove(self.jobs, &mut ran.jobs[begun..]);
+        readings.count_others(self.jobs, &mut ran.jobs[begun..]);
         let done = &ran.jobs[begun..];
         let parts = GroupParts {
             jobs: self.jobs,

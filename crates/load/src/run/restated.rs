@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use gpuio_base::units::human_bytes;
 use gpuio_job::spec::TakenKeys;
-use gpuio_record::{EndedHow, FeedRule, JobPlan, JobResult, Record, Warning, WarningKind};
+use gpuio_record::{DeviceTraffic, EndedHow, FeedRule, JobPlan, JobResult, Record, Warning};
 
 use super::{feed, warn};
 use crate::evidence;
@@ -48,6 +48,7 @@ pub fn restated(record: &Record) -> Vec<Option<String>> {
         let mut said = evidence::restated(record, &jobs, &results);
         if record.ended == EndedHow::Complete {
             said.extend(warnings(record, &jobs, &results));
+            said.extend(results.iter().map(|result| others(&jobs, &results, result)));
         }
         said.extend((0..jobs.len()).filter_map(|at| rules(record, (&jobs, at), &results[at])));
         said
@@ -57,13 +58,7 @@ pub fn restated(record: &Record) -> Vec<Option<String>> {
 
 /// Warnings that are due, by their kind and job. Others follow from samples of devices.
 fn warnings(record: &Record, jobs: &[JobPlan], results: &[JobResult]) -> Vec<Option<String>> {
-    let mut found = evidence::warn::recorded(jobs, results);
-    // A record has the counts of storage from the first I/O on. Where jobs count from later on, the
-    // run judged others by counts that are not kept.
-    let is_later = |job: &JobPlan| job.ramp_ns > 0 || job.start_delay_ns > 0;
-    if jobs.iter().any(is_later) {
-        found.retain(|(_, kind)| !matches!(kind, WarningKind::OtherTraffic { .. }));
-    }
+    let found = evidence::warn::recorded(jobs, results);
     let keys = TakenKeys::of(&record.command, jobs);
     let due = warn::group(jobs, results, (&record.host, &keys), found);
     let same = |all: &[Warning], one: &Warning| {
@@ -79,6 +74,39 @@ fn warnings(record: &Record, jobs: &[JobPlan], results: &[JobResult]) -> Vec<Opt
         })
     };
     due.iter().enumerate().map(missing).collect()
+}
+
+/// The counts of what others did.
+fn others(jobs: &[JobPlan], results: &[JobResult], result: &JobResult) -> Option<String> {
+    let wrong = |why: &str| Some(format!("job '{}', others: {why}", result.name));
+    let Some(counts) = &result.others else {
+        return wrong("no counts, which each record of this version has");
+    };
+    if result.others_cpu_unknown != counts.processors_unknown() {
+        return wrong("whether their use of the CPUs is known is not as the CPUs' time has it");
+    }
+    // Storage was counted from the first I/O on, others where a job counts from later on.
+    if jobs.iter().any(|job| job.ramp_ns > 0 || job.start_delay_ns > 0) {
+        return None;
+    }
+    evidence::warn::recorded_traffic(jobs, results).into_iter().find_map(|least| {
+        let same = |one: &&DeviceTraffic| one.direction == least.direction;
+        // Others beside a partition are counted on its disk.
+        let recorded = counts.traffic.iter().find(same).filter(|one| {
+            one.ours_bytes == least.ours_bytes && one.device_bytes >= least.device_bytes
+        });
+        let of =
+            |one: &DeviceTraffic| format!("{} bytes, gpuio's {}", one.device_bytes, one.ours_bytes);
+        let words = || counts.traffic.iter().find(same).map_or("nothing".to_owned(), of);
+        recorded.is_none().then(|| {
+            wrong(&format!(
+                "{}: {} recorded, {} by the counts of storage",
+                least.direction,
+                words(),
+                of(&least)
+            ))
+        })?
+    })
 }
 
 /// The rules of a feed; `None` of another job.
@@ -127,16 +155,31 @@ mod tests {
 
     use super::*;
 
-    /// The sentences about warnings of a record of a run on a disk, of which `change` is made.
+    /// The sentences about warnings and others of a record of a run on a disk, of which `change` is
+    /// made.
     fn of_warnings(change: impl FnOnce(&mut Value)) -> Vec<String> {
         let text = include_str!(
             "../../../report/tests/report/compare/fixtures/staged_on_software_gpu.json"
         );
         let mut record: Value = serde_json::from_str(text).unwrap();
+        let cache = &record["jobs"][0]["cache"];
+        let [ours, device] =
+            [&cache["process_read_bytes"], &cache["storage"][0]["read_bytes"]].map(Value::clone);
+        let read = json!({
+            "device": "vda", "direction": "read", "ours_bytes": ours, "device_bytes": device,
+        });
+        let write = json!({
+            "device": "vda", "direction": "write", "ours_bytes": 0, "device_bytes": 57_344,
+        });
+        let s = 1_000_000_000_u64;
+        let processors = json!({
+            "cpus": 2, "all_ns": 20 * s, "idle_ns": 15 * s, "ours_ns": 3 * s,
+            "programs_ns": s, "kernel_ns": s, "stolen_ns": 0,
+        });
+        record["jobs"][0]["others"] = json!({"processors": processors, "traffic": [read, write]});
         change(&mut record);
-        let mut said = restated(&serde_json::from_value(record).unwrap());
-        said.retain(|one| one.as_ref().is_some_and(|one| one.starts_with("warnings: ")));
-        said.into_iter().flatten().collect()
+        let said = restated(&serde_json::from_value(record).unwrap()).into_iter().flatten();
+        said.filter(|one| one.starts_with("warnings: ") || one.contains(", others: ")).collect()
     }
 
     #[test]
@@ -146,18 +189,38 @@ mod tests {
         let said = of_warnings(missing);
         let words = "warnings: software_gpu of job 'read-64K' is missing: ";
         assert!(said[0].starts_with(words), "{said:?}");
-        let others = |record: &mut Value| {
-            record["jobs"][0]["cache"]["storage"][0]["read_bytes"] = json!(1_u64 << 31);
+    }
+
+    /// Others who worked beside a job show by its counts without any warning.
+    #[test]
+    fn the_counts_of_others_demand_their_warnings() {
+        let one = |change: &dyn Fn(&mut Value)| {
+            let said = of_warnings(|record| change(&mut record["jobs"][0]));
+            let [one] = said.as_slice() else { panic!("{said:?}") };
+            one.clone()
         };
-        let said = of_warnings(others);
-        let [one] = said.as_slice() else { panic!("{said:?}") };
-        assert!(
-            one.contains("other_traffic of job 'read-64K' is missing: vda read 2.00 GiB"),
-            "{one}"
-        );
+        let said = one(&|job| job["others"]["traffic"][0]["device_bytes"] = json!(1_u64 << 31));
+        let missing = "warnings: other_traffic of job 'read-64K' is missing: vda read 2.00 GiB";
+        assert!(said.contains(missing), "{said}");
+        let said = one(&|job| {
+            let time = &mut job["others"]["processors"];
+            (time["idle_ns"], time["programs_ns"]) = (json!(0), json!(16_000_000_000_u64));
+        });
+        let missing = "warnings: other_cpu_time of job 'read-64K' is missing: gpuio had 15 %";
+        assert!(said.contains(missing), "{said}");
+        let said = one(&|job| job["others"]["processors"] = Value::Null);
+        assert!(said.contains("not as the CPUs' time has it"), "{said}");
+        let said = one(&|job| job["others"] = Value::Null);
+        assert!(said.contains("no counts"), "{said}");
+        // The counts of storage bound those of others.
+        let storage = |job: &mut Value| {
+            job["cache"]["storage"][0]["read_bytes"] = json!(1_u64 << 31);
+        };
+        let said = one(&storage);
+        assert!(said.contains("read: 831967232 bytes, gpuio's 829620224 recorded"), "{said}");
         // Those of a ramp are none of the time that counts.
         let ramp = |record: &mut Value| {
-            others(record);
+            storage(&mut record["jobs"][0]);
             record["plan"]["jobs"][0]["ramp_ns"] = json!(1_000_000);
         };
         assert_eq!(of_warnings(ramp), [""; 0]);

@@ -65,6 +65,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         never_started,
         drawn_sizes: sums.drawn_sizes,
         cpu: cpu.0.cost(cpu.1, last_done_ns, bytes),
+        others: None,
         others_cpu_unknown: None,
         engine: engines(&ready),
         file_leg: sums.file_leg,

@@ -44,10 +44,14 @@ warnings! {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         of_files: bool = false,
     } => format!(
-        "Only {} of the {} read came from storage; the rest came from the page cache. The \
-         rate is mostly that of memory.{}",
-        size(*from_storage),
-        size(*bytes),
+        "{}. The rate is mostly that of memory.{}",
+        match (from_storage, size(*bytes)) {
+            (0, all) => format!("All of the {all} read came from the page cache"),
+            (some, all) => format!(
+                "Only {} of the {all} read came from storage; the rest came from the page cache",
+                size(*some)
+            ),
+        },
         match of_files {
             false => advice(spell, "To measure storage, ", &[
                 "add <direct>",

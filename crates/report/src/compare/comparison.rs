@@ -56,6 +56,12 @@ pub struct SideLine {
     /// Why its files are not all runs that were made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<String>,
+    /// Why nothing is concluded from the figures of some of its files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub doubts: Vec<String>,
+    /// Whether one of these is a record that was changed.
+    #[serde(skip)]
+    pub is_changed: bool,
     /// Whether a run of it used gpuio's software GPU.
     pub software_gpu: bool,
 }
@@ -275,5 +281,7 @@ fn side_line(side: &Side) -> SideLine {
         |run: &Run| run.properties.get(SOFTWARE_GPU).is_some_and(|kind| kind == SOFTWARE);
     let software_gpu = side.runs.iter().any(is_software);
     let (name, notes, lacks) = (side.name.clone(), side.notes.clone(), side.lacks.clone());
-    SideLine { name, files, notes, lacks, software_gpu }
+    let doubts = unique(side.runs.iter().flat_map(|run| run.doubts.iter().cloned()));
+    let is_changed = side.runs.iter().any(|run| run.is_changed);
+    SideLine { name, files, notes, lacks, doubts, is_changed, software_gpu }
 }

@@ -38,7 +38,7 @@ pub(crate) fn row(
         clash.then_some((a, b))
     };
     let submitted = submitted();
-    let doubtful = |cell: &Cell<'_>| cell.runs.iter().any(|run| run.is_doubtful);
+    let doubtful = |cell: &Cell<'_>| cell.runs.iter().any(|run| !run.doubts.is_empty());
     let comparable = (!clash || submitted.is_some()) && !doubtful(baseline) && !doubtful(other);
     let (a, b) = submitted.unwrap_or(as_known);
     let (va, vb) = (values(&a), values(&b));
@@ -60,9 +60,11 @@ pub(crate) fn row(
         _ => verdict(&metric, (low, high), basis, large),
     };
     // How many further runs would have a figure that some runs lack is unknown.
-    let all_have_it = a.len() == baseline.runs.len() && b.len() == other.runs.len();
-    let few = verdict == Verdict::NotEnoughRuns && all_have_it;
+    let is_of_all = a.len() == baseline.runs.len() && b.len() == other.runs.len();
+    let few = verdict == Verdict::NotEnoughRuns && is_of_all;
     let needed = few.then(|| runs_needed(&ratio, basis, (a.len(), b.len()), large)).flatten();
+    // Programs get no ratio of figures that can't be compared.
+    let known = |value: f64| if comparable { value } else { f64::NAN };
     Some(Row {
         metric,
         unit: metric.unit().word(),
@@ -70,9 +72,10 @@ pub(crate) fn row(
         other: gb,
         baseline_runs: a.len(),
         other_runs: b.len(),
-        ratio: ratio.ratio,
-        low,
-        high,
+        ratio: known(ratio.ratio),
+        low: known(low),
+        high: known(high),
+        is_of_all,
         basis,
         verdict,
         runs_needed: needed,

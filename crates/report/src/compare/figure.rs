@@ -82,12 +82,12 @@ impl Row {
         self.high >= NOTHING * self.low
     }
 
-    /// Whether the ends of the interval are printed: not if the figures are not comparable, if they
-    /// cover rounding alone, or if they mean nothing (with two runs they would be 0 and a number of
-    /// twenty digits), unless they decide over a threshold.
+    /// Whether the ends of the interval are printed: not if the figures are not comparable or those
+    /// of some runs, if they cover rounding alone, or if they mean nothing (with two runs they
+    /// would be 0 and a number of twenty digits), unless they decide over a threshold.
     pub(crate) fn has_ends(&self) -> bool {
         let decides = self.beyond == Some(true) || !self.is_boundless();
-        self.is_comparable() && decides && self.basis != Basis::Rounding
+        self.is_comparable() && self.is_of_all && decides && self.basis != Basis::Rounding
     }
 
     /// Whether there is one run each, and only repeats would show whether their difference is one
@@ -109,7 +109,10 @@ pub struct Row {
     pub other: f64,
     pub baseline_runs: usize,
     pub other_runs: usize,
-    /// Other divided by baseline.
+    /// Whether the values are those of all runs: some may be too short to have the metric.
+    #[serde(skip)]
+    pub is_of_all: bool,
+    /// Other divided by baseline; not a number where they are not comparable, as are the ends.
     pub ratio: f64,
     /// Lower end of the interval.
     pub low: f64,

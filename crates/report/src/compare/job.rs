@@ -153,6 +153,7 @@ impl Job<'_> {
         let verdict = &self.result.proof.as_ref()?.verdict;
         Some(match verdict.route {
             Route::Direct => "direct".to_owned(),
+            Route::HostMemory if verdict.source == Source::Holes => return self.source(),
             Route::HostMemory => "page cache".to_owned(),
             Route::Mapped => "page cache, no host copy".to_owned(),
             Route::BounceHost => "bounce (host)".to_owned(),

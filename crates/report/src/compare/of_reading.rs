@@ -21,7 +21,7 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
     let properties =
         |aspect: &crate::compare::Aspect| Some((aspect.key, (aspect.of_reading)(reading)?));
     let contradictions = contradictions(reading);
-    let doubt = contradictions.iter().map(|why| {
+    let doubts = contradictions.iter().map(|why| {
         format!("figures of {from} contradict each other, so nothing is concluded from them: {why}")
     });
     Run {
@@ -54,7 +54,8 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
         percentiles: Vec::new(),
         others: None,
         others_unknown: false,
-        is_doubtful: !contradictions.is_empty(),
-        notes: doubt.chain(reading.notes.iter().cloned()).collect(),
+        doubts: doubts.collect(),
+        is_changed: false,
+        notes: reading.notes.clone(),
     }
 }

@@ -54,8 +54,9 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             percentiles: plan.percentiles.clone(),
             others: crate::others::of(record, plan, result),
             others_unknown: result.others_cpu_unknown.is_some(),
-            is_doubtful: changed.is_some(),
-            notes: changed.iter().cloned().chain(notes(&job)).collect(),
+            doubts: changed.iter().cloned().collect(),
+            is_changed: changed.is_some(),
+            notes: notes(&job),
         }
     })
     .collect()

@@ -58,8 +58,11 @@ pub struct Run {
     pub(crate) others: Option<Others>,
     /// Whether its record says that others' use of the processors is unknown.
     pub(crate) others_unknown: bool,
-    /// Whether figures that another tool printed can't all be right, or a record was changed.
-    pub is_doubtful: bool,
+    /// Why nothing is concluded from its figures: what another tool printed can't all be right, or
+    /// a record was changed.
+    pub doubts: Vec<String>,
+    /// Whether it is of a record that was changed, or that stands in the place of another.
+    pub is_changed: bool,
     pub notes: Vec<String>,
 }
 

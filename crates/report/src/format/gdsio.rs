@@ -76,7 +76,11 @@ pub fn comments(record: &Record) -> Vec<String> {
     };
     all.extend(of_jobs("wrong data", &|_, job| standing::wrong_data(job)));
     all.extend(of_jobs("faults injected", &|plan, _| plan.inject.clone()));
-    all.extend(of_jobs("too short", &|plan, _| standing::short_in_words(record, plan)));
+    // A line of gdsio has no percentiles, which may lack I/Os too.
+    let too_short = |plan: &JobPlan| {
+        Some(format!("{}, too little to judge a rate", standing::too_short(record, plan)?))
+    };
+    all.extend(of_jobs("too short", &|plan, _| too_short(plan)));
     all.extend(of_jobs("between I/Os", &|plan, _| standing::between_ios(record, plan)));
     all.extend(of_jobs("unknown", &|_, job| job.others_cpu_unknown.clone()));
     all.extend(of_jobs("content", &|plan, job| standing::content(plan, job)));

@@ -307,9 +307,7 @@ fn table(record: &Record) -> Section {
         .part(part(Towards::Read))
         .table("paths", rows);
     section.table(table);
-    let marks = standing::legend(record).map(|(mark, meaning)| format!("{mark} {meaning}"));
-    let marks = marks.collect::<Vec<_>>().join("; ");
-    if !marks.is_empty() {
+    if let Some(marks) = standing::legend_line(&standing::marks_of_record(record)) {
         section.paragraph(marks);
     }
     section

@@ -61,7 +61,7 @@ impl Recheck {
 
     /// That figures do not follow from the counts.
     pub(crate) fn contradiction(&self) -> Option<String> {
-        let first = self.figures().next()?;
+        let first = self.figures().next()?.trim_end_matches('.');
         Some(format!(
             "Figures do not follow from what the run counted ({} of {}): the record was changed or \
              damaged, or another build of gpuio wrote it. The first: {first}. `gpuio show RECORD \

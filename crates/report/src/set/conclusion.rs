@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 
 use gpuio_base::document::unique;
 use gpuio_base::stat::Percentile;
-use gpuio_base::stat::infer::{self, median};
+use gpuio_base::stat::infer::median;
 use gpuio_record::{EndedHow, Metric, Sweep};
 
 use super::axes::{Column, Role, columns, shared_settings, with_settings};
 use super::fix::points;
 use super::rows::{Row, rows};
-use super::summary::{half_width, interval_words, median_of};
+use super::summary::{interval, interval_words, median_of};
 use super::{Member, Set};
 use crate::format::text;
 use crate::number::{iops, many, throughput};
@@ -38,7 +38,7 @@ struct Point<'a> {
     load: Vec<usize>,
     median: f64,
     /// 95 % interval of the mean rate; `None` with fewer than three runs.
-    interval: Option<(f64, f64)>,
+    interval: Option<[f64; 2]>,
 }
 
 impl Point<'_> {
@@ -65,7 +65,7 @@ impl Point<'_> {
 
     /// Whether it is faster than another beyond doubt; `None` without intervals.
     fn beats(&self, other: &Point<'_>) -> Option<bool> {
-        Some(self.interval?.0 > other.interval?.1)
+        Some(self.interval?[0] > other.interval?[1])
     }
 }
 
@@ -121,16 +121,10 @@ fn measured<'a>(set: &Set, rows: &[Row<'a>], columns: &[Column]) -> Vec<Point<'a
     let point = |of: Vec<usize>| {
         let load = columns.iter().filter(is_load).map(|column| column.of[of[0]]).collect();
         let rates: Vec<f64> = of.iter().map(|row| rate_of(&rows[*row])).collect();
-        let mean = infer::mean(&rates).unwrap_or(0.0);
         Point {
             load,
             median: median(&rates).unwrap_or(0.0),
-            interval: match (half_width(set, &rates), rates.len() >= infer::INTERVAL_RUNS) {
-                (Some(half), _) => Some((mean * (1.0 - half), mean * (1.0 + half))),
-                // So wide that it is not printed.
-                (None, true) => Some((f64::NEG_INFINITY, f64::INFINITY)),
-                (None, false) => None,
-            },
+            interval: interval(set, &rates),
             rows: of.iter().map(|row| rows[*row]).collect(),
         }
     };

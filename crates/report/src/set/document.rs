@@ -16,7 +16,7 @@ use super::html::base64;
 use super::rows::{Row, rows};
 use super::summary::{Taken, summary};
 use super::{Member, Picture, Set, conclusion, devices, plot};
-use crate::format::text;
+use crate::format::text::{self, header::to_the_second};
 use crate::number::{self, maybe_time};
 use crate::workload::own_question;
 use crate::{ceilings, expected, printable, ranks};
@@ -56,7 +56,7 @@ pub(super) fn markdown(set: &Set) -> String {
     let commands = page.begin("commands", "Commands");
     let item = |member: &Member| {
         let record = &member.record;
-        let text = format!("{}, {}: ", member.name, record.started_at);
+        let text = format!("{}, {}: ", member.name, to_the_second(&record.started_at));
         let command = findings_text::command(&record.command);
         Item::new("", Text::from(text).and(Tone::Code, command))
     };
@@ -217,7 +217,9 @@ fn all_rows(set: &Set) -> Section {
         .words("path taken", verdict)
         .words("load", |row| with_settings(row.load(), row, &shared))
         .when(disturbances.is_some(), |columns| columns.words("disturbed", Row::disturbed))
-        .figures("throughput", |row| Cell::rate(row.figures().bytes_per_s))
+        .figures("throughput", |row| {
+            Cell::shown(row.rate() + &row.marks(), row.figures().bytes_per_s)
+        })
         .figures("IOPS", |row| Cell::count(row.figures().iops));
     let percentiles = Percentile::shown(&set.percentiles(), &Percentile::TABLE);
     let columns = percentiles.into_iter().fold(columns, |columns, at| {
@@ -438,14 +440,18 @@ fn digests(set: &Set, most: usize) -> Option<Section> {
 fn commands(set: &Set) -> Section {
     let mut section = Section::new("commands", "Commands").fold(false);
     for sweep in &set.sweeps {
-        section.paragraph(format!("Sweep {}, begun {}:", sweep.name, sweep.started_at));
+        section.paragraph(format!(
+            "Sweep {}, begun {}:",
+            sweep.name,
+            to_the_second(&sweep.started_at)
+        ));
         section.push(Block::Lines(findings_text::command(&sweep.command)));
     }
     cut(&mut section, set.members.len());
     for member in set.members.iter().take(MOST) {
         let record = &member.record;
         let title = Text::from(format!("{} ", member.name));
-        let title = title.and(Tone::Quiet, record.started_at.as_str());
+        let title = title.and(Tone::Quiet, to_the_second(&record.started_at));
         let mut one = Section::new("", title).fold(set.members.len() == 1);
         one.push(Block::Lines(findings_text::command(&record.command)));
         let title = "The resolved plan, as a job file that repeats the run";

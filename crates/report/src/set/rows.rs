@@ -122,6 +122,11 @@ impl Row<'_> {
         })
     }
 
+    /// The marks behind its rate.
+    pub(super) fn marks(&self) -> String {
+        standing::marks(self.record, self.plan, self.result)
+    }
+
     pub(super) fn rate(&self) -> String {
         number::throughput(self.figures().bytes_per_s)
     }

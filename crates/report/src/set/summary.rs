@@ -14,12 +14,15 @@ use super::rows::{Row, rows};
 use super::{Set, findings_text};
 use crate::number::{NONE, many, throughput};
 use crate::others;
+use crate::standing;
 use crate::verification;
 use crate::{ceilings, expected};
 
 /// Above this many points the summary has a line per path.
 const REPORT_EACH: usize = 40;
 const LEVEL: f64 = 0.95;
+/// The metric behind which marks stand.
+const THROUGHPUT: &str = "throughput";
 
 /// The actual path of the bytes, briefly, whether it is the requested one, and whether storage
 /// moved none or not all of them, as far as is known.
@@ -94,6 +97,8 @@ pub(super) fn summary(set: &Set) -> Summary {
         let of = if lines.len() == 1 { "The load" } else { "All loads" };
         below.push(format!("{of}: {}.", shared.join(", ")));
     }
+    let marks = of_points.then(|| standing::together(rows.iter().map(Row::marks)));
+    below.extend(marks.and_then(|marks| Some(standing::legend_line(&marks)? + ".")));
     below.extend(all);
     below.extend(unexpected(&points));
     let heads = metrics.iter().map(Metric::label).collect();
@@ -104,19 +109,17 @@ pub(super) fn median_of(rows: &[Row<'_>], metric: &Metric) -> Option<f64> {
     infer::median_of_all(rows.iter().map(|row| metric.of(row)))
 }
 
-/// Half the width of the 95 % interval of a mean as a share of it, as the sweep prints it: one that
-/// looked after each run has a higher level.
-pub(super) fn half_width(set: &Set, values: &[f64]) -> Option<f64> {
-    infer::mean_share(values, level(set))
+/// Both ends of the 95 % interval of the mean of rates, that of the sweep: one that looked after
+/// each run has a higher level.
+pub(super) fn interval(set: &Set, rates: &[f64]) -> Option<[f64; 2]> {
+    infer::mean_ends(rates, level(set))
 }
 
-/// Both ends of that interval of a rate, which stands beside a median and not beside its mean.
+/// The same in words.
 pub(super) fn interval_words(set: &Set, rates: &[f64]) -> Option<String> {
-    let (Some(half), Some(mean)) = (half_width(set, rates), infer::mean(rates)) else {
-        return (rates.len() >= infer::INTERVAL_RUNS).then(|| "includes 0".to_owned());
-    };
-    let [low, high] = [1.0 - half, 1.0 + half].map(|share| throughput(mean * share));
-    Some(format!("{low} to {high}"))
+    let [low, high] = interval(set, rates)?;
+    let words = || format!("{} to {}", throughput(low), throughput(high));
+    Some(if low > 0.0 { words() } else { infer::INCLUDES_0.to_owned() })
 }
 
 fn level(set: &Set) -> f64 {
@@ -168,9 +171,11 @@ fn of_point(
 ) -> Line {
     let first = &point[0];
     let rates: Vec<f64> = point.iter().map(|row| row.figures().bytes_per_s).collect();
+    let marks = standing::together(point.iter().map(Row::marks));
     let medians = metrics.iter().map(|metric| {
         let value = median_of(point, metric);
-        value.map_or_else(|| NONE.to_owned(), |value| metric.print(value))
+        let marks = if metric.key() == THROUGHPUT { marks.as_str() } else { "" };
+        value.map_or_else(|| NONE.to_owned(), |value| metric.print(value) + marks)
     });
     let alone = point.len() == 1;
     // A sweep's points have a load each, and their records' names are numbers.

@@ -41,10 +41,20 @@ pub fn mean_half(sample: &[f64], level: f64) -> Option<f64> {
     Some(t * (variance(sample)? / count(sample)).sqrt())
 }
 
-/// The same in words: `±3.2 %`, or `over 100 %` where it includes 0; `None` of fewer runs.
+/// An interval of a rate that says nothing of it.
+pub const INCLUDES_0: &str = "includes 0";
+
+/// Both ends of the interval of a mean of rates, which are never negative: one that includes 0
+/// begins there. `None` of fewer than [`INTERVAL_RUNS`].
+pub fn mean_ends(sample: &[f64], level: f64) -> Option<[f64; 2]> {
+    let (mean, half) = (mean(sample)?, mean_half(sample, level)?);
+    Some([(mean - half).max(0.0), mean + half])
+}
+
+/// The share in words: `±3.2 %`, or `includes 0`; `None` of fewer runs.
 pub fn mean_share_words(sample: &[f64], level: f64) -> Option<String> {
     let known = mean_share(sample, level).map(|share| format!("±{:.1} %", share * 100.0));
-    known.or_else(|| (sample.len() >= INTERVAL_RUNS).then(|| "over 100 %".to_owned()))
+    known.or_else(|| (sample.len() >= INTERVAL_RUNS).then(|| INCLUDES_0.to_owned()))
 }
 
 /// Geometric mean; `None` of nothing, and where a value is not above 0.
@@ -123,7 +133,7 @@ mod tests {
         assert_eq!(mean_share(&[0.0; 5], 0.95), None, "nothing moved");
         assert_eq!(mean_share(&[1.0, 1.2, 4.0], 0.95), None, "±190 % includes 0");
         let words = |sample: &[f64]| mean_share_words(sample, 0.95);
-        assert_eq!(words(&[1.0, 1.2, 4.0]).as_deref(), Some("over 100 %"));
+        assert_eq!(words(&[1.0, 1.2, 4.0]).as_deref(), Some("includes 0"));
         assert_eq!(words(&[10.0, 11.0, 12.0]).as_deref(), Some("±22.6 %"));
         assert_eq!(words(&[1.0, 2.0]), None);
     }

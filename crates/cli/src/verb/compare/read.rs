@@ -104,12 +104,19 @@ fn file(
         if let Some(listed) = listed {
             records::hold_listed(&mut recheck, path, listed)?;
         }
-        side.notes.extend(recheck.doubt().map(|doubt| format!("{name}: {doubt}")));
+        let doubt = recheck.doubt().map(|doubt| format!("{name}: {doubt}"));
         side.made.extend(record.run_of.clone());
         if recheck.misplaced.is_some() {
             side.lacks.push(format!("{name} is not the record that the sweep made there"));
         }
-        let runs = of_record::runs(&record, &name, at);
+        let mut runs = of_record::runs(&record, &name, at);
+        match recheck.changed.is_some() || recheck.misplaced.is_some() {
+            false => side.notes.extend(doubt),
+            true => runs.iter_mut().for_each(|run| {
+                run.doubts = doubt.iter().cloned().collect();
+                run.is_changed = true;
+            }),
+        }
         if runs.is_empty() {
             return Err(wrong("no job of this record has a result".to_owned()));
         }

@@ -35,7 +35,12 @@ fn names() -> Vec<(String, String)> {
     let columns = csv::columns(&Percentile::ALL).into_iter();
     let columns =
         columns.map(|one| (one.name.into_owned(), format!("Column of CSV: {}.", one.meaning)));
-    fixed.chain(columns).collect()
+    let doubts = gpuio_report::doubt_kinds();
+    let doubts = doubts.map(|(name, help)| (name, format!("Doubt about a job's figures: {help}.")));
+    let marks = gpuio_report::MARKS.into_iter();
+    let marks = marks.map(|(mark, meaning)| (mark, format!("Behind a rate: {meaning}.")));
+    let marks = doubts.chain(marks).map(|(name, meaning)| (name.to_owned(), meaning));
+    fixed.chain(columns).chain(marks).collect()
 }
 
 /// A key of job files.
@@ -273,6 +278,7 @@ mod tests {
         let feeds = ["service level", "context", "round", "first batch", "needs", "ready", "busy"];
         let all_of = printed.into_iter().chain(more).chain(texts).chain(feeds);
         all.extend(all_of.map(str::to_owned));
+        all.extend(["!", "~", "content", "no_digest", "not_storage"].map(str::to_owned));
         let compared = ["faster", "slower", "better", "worse", "less CPU", "more CPU", "noise"];
         let others = ["same", "not comparable", "not enough runs", "disturbed", "no effect"];
         let asked = ["knee", "CoV", "ends", "cold", "warm", "of best", "BEYOND THRESHOLD", "legs"];

@@ -10,6 +10,7 @@ use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::{ShellLine, human_ns, human_rate, many};
 use gpuio_job::spec::JobSpec;
 use gpuio_job::sweep::{Axis, LEAD, Progress, RUNS_MOST, Tried, next};
+use gpuio_report::legend;
 use gpuio_report::set::knee;
 
 use super::Why;
@@ -165,8 +166,12 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     page.push(paragraph(unsettled(directory)));
     let runs = || directory.runs.iter().flatten();
     let all = runs().count();
-    let unknown = |runs: &&Vec<Run>| runs.len() > 1 && spread(runs, resolved).is_none();
-    let unknown = directory.runs.iter().filter(unknown).count();
+    let end = |runs: &&Vec<Run>| infer::mean_ends(&rates(runs), resolved.rule.level());
+    let of = |runs: &&Vec<Run>| match end(runs) {
+        None => runs.len() > 1,
+        Some([low, _]) => low <= 0.0,
+    };
+    let unknown = directory.runs.iter().filter(of).count();
     let warned = runs().filter(|run| run.warned).count();
     let unsteady = runs().filter(|run| run.unsteady).count();
     let disturbed = runs().filter(|run| run.disturbed).count();
@@ -177,12 +182,13 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
     let texts = [
         (unknown > 0).then(|| {
             format!(
-                "No interval for {}: not enough runs for their spread. Use more \
+                "No interval of use for {}: not enough runs for their spread. Use more \
                  (--repeats {}).",
                 many(unknown as u64, "point"),
                 more_runs(resolved.rule.max)
             )
         }),
+        marks_in_words(runs()),
         (disturbed > 0).then(|| disturbed_in(disturbed, &format!(" of {all}"))),
         (warned > 0).then(|| {
             format!("Warnings in {warned} of {}; gpuio report lists them.", many(all as u64, "run"))
@@ -236,6 +242,23 @@ fn unsettled(directory: &SweepDirectory) -> String {
 /// Runs of a point to ask for where those that it had were too few.
 fn more_runs(had: u32) -> u32 {
     had.saturating_mul(2).max(5)
+}
+
+/// The marks of runs, each once.
+fn marks_of<'r>(runs: impl Iterator<Item = &'r Run>) -> String {
+    let all: String = runs.map(|run| run.marks.as_str()).collect();
+    legend(&all).map(|(mark, _)| mark).collect()
+}
+
+/// The meaning of the marks behind rates, with the number of runs that have each.
+fn marks_in_words<'r>(runs: impl Iterator<Item = &'r Run> + Clone) -> Option<String> {
+    let all = marks_of(runs.clone());
+    let words = legend(&all).map(|(mark, meaning)| {
+        let of = runs.clone().filter(|run| run.marks.contains(mark)).count();
+        format!("{mark} {meaning} ({of} of {})", many(runs.clone().count() as u64, "run"))
+    });
+    let words = words.collect::<Vec<_>>().join("; ");
+    (!words.is_empty()).then_some(words)
 }
 
 fn disturbed_in(runs: usize, of_all: &str) -> String {
@@ -294,11 +317,6 @@ fn knees(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Option<String>
         (more > 0).then(|| format!("{} left out here.", many(more as u64, "curve is|curves are"))),
     );
     (!lines.is_empty()).then(|| format!("{}\n{}", lines.join("\n"), knee::rule(key)))
-}
-
-/// The confidence interval of a point's throughput, as reports print it.
-fn spread(runs: &[Run], resolved: &ResolvedSweep) -> Option<f64> {
-    infer::mean_share(&rates(runs), resolved.rule.level())
 }
 
 fn interval(runs: &[Run], level: f64) -> Option<Cell> {
@@ -397,7 +415,9 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
         columns.words(axis.key.clone(), move |(at, _)| marked(resolved, at, nth))
     });
     let table = columns
-        .figures("throughput", move |(_, runs)| rate(runs).map(Cell::rate))
+        .figures("throughput", move |(_, runs)| {
+            rate(runs).map(|rate| Cell::shown(human_rate(rate) + &marks_of(runs.iter()), rate))
+        })
         .key("bytes_per_s")
         .figures("IOPS", move |(_, runs)| middle(|run| run.iops)(runs).map(Cell::count))
         .figures(Percentile::MEDIAN.label(), time_of(|run| run.median_ns))
@@ -447,19 +467,18 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
         .when(computes, |columns| {
             columns.words("fast enough", |(_, runs)| enough(runs).join(" or ")).key("fast_enough")
         });
-    let ends = |times: f64| {
+    let end = |nth: usize| {
         move |(_, runs): &Point<'_>| {
-            let found = mean_and_half(runs, level);
-            figure(found.map(|(mean, half)| mean + times * half))
+            figure(infer::mean_ends(&rates(runs), level).map(|ends| ends[nth]))
         }
     };
     let taken = |runs: &[Run]| unique(runs.iter().flat_map(|run| run.taken.clone())).join(" or ");
     let table = table
         .figures("mean_bytes_per_s", |(_, runs)| figure(infer::mean(&rates(runs))))
         .data()
-        .figures("ci95_low_bytes_per_s", ends(-1.0))
+        .figures("ci95_low_bytes_per_s", end(0))
         .data()
-        .figures("ci95_high_bytes_per_s", ends(1.0))
+        .figures("ci95_high_bytes_per_s", end(1))
         .data()
         .words("path_taken", move |(_, runs)| Some(taken(runs)).filter(|taken| !taken.is_empty()))
         .data()
@@ -475,6 +494,8 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
         })
         .data()
         .figures("disturbed_runs", |(_, runs)| runs.iter().filter(|run| run.disturbed).count())
+        .data()
+        .words("marks", |(_, runs)| marks_of(runs.iter()))
         .data();
     let points = sweep.points.iter().map(|point| point.at.as_slice()).zip(&directory.runs);
     let points = points.filter(|(_, runs)| !runs.is_empty());
@@ -647,6 +668,7 @@ mod tests {
     fn run(rate: f64) -> Run {
         Run {
             bytes_per_s: rate,
+            marks: String::new(),
             iops: 0.0,
             median_ns: 0.0,
             tail_ns: 0.0,
@@ -672,7 +694,7 @@ mod tests {
         let (mean, half) = mean_and_half(&runs, 0.95).unwrap();
         let percent = half / mean * 100.0;
         assert!((189.0..202.0).contains(&percent), "{percent}");
-        assert_eq!(interval(&runs, 0.95), Some(Cell::shown("over 100 %", percent)));
+        assert_eq!(interval(&runs, 0.95), Some(Cell::shown("includes 0", percent)));
         assert_eq!(interval(&runs[..2], 0.95), None);
     }
 

@@ -2,11 +2,10 @@
 
 use gpuio_base::stat::LiveTotals;
 use gpuio_record::facts::{BlockKind, IoLimit, Machine};
-use gpuio_record::{StorageReading, WatchedGroup};
+use gpuio_record::{ProcessorTime, StorageReading, WatchedGroup};
 use gpuio_watch::{Change, Interval, way_to};
 
 use crate::evidence::pcie_meter::{self, Links};
-use crate::evidence::processors::CpuTime;
 
 /// Counts of the devices below a group of jobs. Devices that could not be counted are not in it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -17,7 +16,7 @@ pub(crate) struct Counted {
     pub(crate) gpus: Vec<Gpu>,
     pub(crate) links: Vec<Link>,
     /// Time of the processors; absent where it could not be read.
-    pub(crate) cpu: Option<CpuTime>,
+    pub(crate) cpu: Option<ProcessorTime>,
     /// Storage in the window; absent where that began with the first I/O, since the results have
     /// it then.
     pub(crate) in_window: Option<InWindow>,

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use gpuio_record::{Gpu as RequestedGpu, JobPlan, WarningKind};
+use gpuio_record::{Gpu as RequestedGpu, JobPlan, NOISE_BYTES, WarningKind};
 
 use super::counted::{Gpu, Link};
-use super::{GroupContext, NOISE_BYTES, float, whole};
+use super::{GroupContext, float, whole};
 use crate::evidence::group::{FLOWS, Flow};
 
 /// A GPU at rest carries less than 1 MB/s (dcgmi on a DGX-2 and a DGX A100: 0.06 to 0.9 MB/s).

@@ -10,18 +10,15 @@
 
 mod counted;
 mod links;
-mod processors;
 mod storage;
 
 use gpuio_base::units::float;
 use gpuio_record::facts::IoLimit;
-use gpuio_record::{JobPlan, JobResult, StorageReading, Towards, WarningKind};
+use gpuio_record::{JobPlan, JobResult, OthersCounted, StorageReading, Towards, WarningKind};
 
 #[cfg(test)]
 pub(crate) use counted::Gpu;
 pub(crate) use counted::{Counted, InWindow};
-
-pub(crate) use processors::unknown as others_cpu_unknown;
 
 use crate::evidence::group::Flow;
 
@@ -33,8 +30,7 @@ const RULES: &[Rule] = &[
     storage::page_cache,
     storage::read_ahead,
     storage::requests,
-    storage::others,
-    processors::others,
+    others,
     storage::array,
     storage::paths,
     storage::limits,
@@ -43,9 +39,6 @@ const RULES: &[Rule] = &[
     links::network,
 ];
 
-/// A device below this moved too little for a finding: journals, logs and metadata of a machine at
-/// rest are a few MiB in a minute.
-const NOISE_BYTES: u64 = 4 << 20;
 /// Below this, parts of an array or paths of a device may be unequal by chance: that is 64 blocks
 /// of 1 MiB, or 512 chunks of 128 KiB.
 const FEW_BYTES: f64 = (64_u64 << 20) as f64;
@@ -63,7 +56,19 @@ pub(crate) fn find(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)
     RULES.iter().flat_map(|rule| rule(group)).collect()
 }
 
+/// Work of others on the drives and on the processors that this process may use.
+fn others(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
+    let recorded = group.results.first().and_then(|result| result.others.clone());
+    let counts = recorded.unwrap_or_else(|| group.others());
+    counts.warnings().map(|kind| (None, kind)).collect()
+}
+
 impl GroupContext<'_> {
+    /// The counts of what others did.
+    pub(crate) fn others(&self) -> OthersCounted {
+        OthersCounted { processors: self.counted.cpu, traffic: storage::traffic(self) }
+    }
+
     /// Jobs that move bytes, with their results.
     fn moving(&self) -> impl Iterator<Item = (&JobPlan, &JobResult)> {
         let both = self.jobs.iter().zip(self.results);

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use gpuio_record::facts::{BlockKind, IoLimit};
-use gpuio_record::{DirectMode, JobPlan, JobResult, Order, StorageReading, WarningKind};
+use gpuio_record::{
+    DeviceTraffic, DirectMode, JobPlan, JobResult, NOISE_BYTES, Order, StorageReading, WarningKind,
+};
 
 use super::counted::Block;
-use super::{FEW_BYTES, GroupContext, NOISE_BYTES, float, whole};
+use super::{FEW_BYTES, GroupContext, float, whole};
 use crate::evidence::group::{FLOWS, Flow};
 use crate::evidence::source::by_library_core;
 
@@ -153,28 +155,21 @@ fn comparable(job: &JobPlan, result: &JobResult, flow: Flow) -> bool {
     !result.passes_page_cache(job) || (flow == Flow::Read && job.order == Order::Sequential)
 }
 
-/// Traffic of others on the devices under the files.
+/// Bytes of the devices under the files, and gpuio's part.
 ///
-/// A device counts for all processes, the process's counter for this one, read-ahead included. A
-/// tenth of what this process moved in both directions, or a few MiB, is what metadata, logs and
-/// the moments between two readings make, and too little to slow it down. Writes are checked only
-/// where all are O_DIRECT without sync: the kernel writes buffered pages when it likes, and a
-/// journal writes small synchronous blocks several times.
-pub(super) fn others(group: &GroupContext<'_>) -> Vec<(Option<usize>, WarningKind)> {
+/// A device counts for all processes, the process's counter for this one, read-ahead included.
+/// Writes are counted only where all are O_DIRECT without sync: the kernel writes buffered pages
+/// when it likes, and a journal writes small synchronous blocks several times.
+pub(super) fn traffic(group: &GroupContext<'_>) -> Vec<DeviceTraffic> {
     let devices = group.storage_in_window();
     if devices.is_empty() || group.moving().next().is_none() {
         return Vec::new();
     }
-    let both: u64 = FLOWS.into_iter().filter_map(|flow| ours(group, flow)).sum();
+    let names: Vec<&str> = devices.iter().map(|device| device.device.as_str()).collect();
     let of = |flow: Flow| {
-        let ours_bytes = ours(group, flow)?;
         let device_bytes = devices.iter().map(|device| moved(group, device, flow)).sum();
-        if device_bytes <= ours_bytes + (both / 10).max(NOISE_BYTES) {
-            return None;
-        }
-        let names: Vec<&str> = devices.iter().map(|device| device.device.as_str()).collect();
         let (device, direction) = (names.join("+"), flow.name().to_owned());
-        Some((None, WarningKind::OtherTraffic { device, direction, ours_bytes, device_bytes }))
+        Some(DeviceTraffic { device, direction, ours_bytes: ours(group, flow)?, device_bytes })
     };
     FLOWS.into_iter().filter_map(of).collect()
 }

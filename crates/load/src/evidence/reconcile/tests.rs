@@ -1,13 +1,10 @@
 //! Each rule on figures of real runs, and no finding where they agree.
 
-use std::time::Duration;
-
 use gpuio_record::facts::{BlockKind, DeviceNumber, IoLimit};
-use gpuio_record::{JobPlan, JobResult, StorageReading, WarningKind};
+use gpuio_record::{JobPlan, JobResult, NOISE_BYTES, ProcessorTime, StorageReading, WarningKind};
 
 use super::counted::{Block, Gpu, Link};
 use super::*;
-use crate::evidence::processors::CpuTime;
 use gpuio_testkit::jobs::{job, result};
 
 const MIB: u64 = 1 << 20;
@@ -104,14 +101,14 @@ fn read_ahead_beyond_what_was_read() {
 fn others_on_the_same_processors() {
     let (job, mut result) = read("rw=randread\nbs=1m", MIB, 1024);
     result.cache.storage = vec![disk("nvme0n1", 1024, GIB)];
-    let s = Duration::from_secs;
-    let found_of = |all: u64, [idle, programs, kernel, stolen]: [u64; 4]| {
-        let [all, ours, idle] = [all, 3, idle].map(s);
-        let [programs, kernel, stolen] = [programs, kernel, stolen].map(s);
-        let time = CpuTime { cpus: 2, all, idle, ours, programs, kernel, stolen };
+    let ns = |seconds: u64| seconds * 1_000_000_000;
+    let found_of = |all: u64, parts: [u64; 4]| {
+        let [idle_ns, programs_ns, kernel_ns, stolen_ns] = parts.map(ns);
+        let (all_ns, ours_ns) = (ns(all), ns(3));
+        let time =
+            ProcessorTime { cpus: 2, all_ns, idle_ns, ours_ns, programs_ns, kernel_ns, stolen_ns };
         found(&job, &result, &Counted { cpu: Some(time), ..NO_DEVICES })
     };
-    let ns = |seconds: u64| seconds * 1_000_000_000;
     let warned = WarningKind::OtherCpuTime {
         cpus: 2,
         all_ns: ns(20),
@@ -125,7 +122,8 @@ fn others_on_the_same_processors() {
     assert_eq!(found_of(20, [6, 11, 0, 0]), [], "there is room for both");
     assert_eq!(found_of(20, [0, 1, 0, 0]), [], "the rest is interrupts");
     assert_eq!(found_of(20, [0, 0, 0, 2]).len(), 1, "a hypervisor is others, too");
-    let short = CpuTime { all: Duration::from_millis(390), programs: s(1), ..CpuTime::default() };
+    let short =
+        ProcessorTime { all_ns: 390_000_000, programs_ns: ns(1), ..ProcessorTime::default() };
     let short = Counted { cpu: Some(short), ..NO_DEVICES };
     assert_eq!(found(&job, &result, &short), [], "too few ticks");
 }
@@ -133,15 +131,16 @@ fn others_on_the_same_processors() {
 /// No warning is no knowledge where nothing was counted.
 #[test]
 fn others_on_the_processors_are_unknown_in_a_short_run() {
-    let of = |all| {
-        let cpu = Some(CpuTime { all: Duration::from_millis(all), ..CpuTime::default() });
-        super::others_cpu_unknown(&Counted { cpu, ..NO_DEVICES })
+    let of = |all: u64| {
+        let all_ns = all * 1_000_000;
+        let processors = Some(ProcessorTime { all_ns, ..ProcessorTime::default() });
+        OthersCounted { processors, traffic: Vec::new() }.processors_unknown()
     };
     assert_eq!(of(400), None);
     let short = "whether others used the CPUs (other_cpu_time): the run was too short, less than \
                  400 ms of the CPUs' time";
     assert_eq!(of(390).as_deref(), Some(short));
-    let unread = super::others_cpu_unknown(&NO_DEVICES).unwrap();
+    let unread = OthersCounted::default().processors_unknown().unwrap();
     assert!(unread.ends_with("no time of the CPUs was counted in it"), "{unread}");
 }
 

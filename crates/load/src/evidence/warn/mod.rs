@@ -1,6 +1,6 @@
 //! Warnings from the evidence: what storage and its counters mean for a job's numbers.
 
-use gpuio_record::{DirectMode, JobPlan, JobResult, WarningKind};
+use gpuio_record::{DeviceTraffic, DirectMode, JobPlan, JobResult, WarningKind};
 
 use crate::evidence::reconcile::{self, Counted, GroupContext};
 use crate::evidence::snapshot::Readings;
@@ -17,9 +17,14 @@ impl Readings {
         reconcile::find(&GroupContext { jobs, results, counted: &self.counted })
     }
 
-    /// Why it is unknown whether others used the processors; `None` where it is known.
-    pub fn others_cpu_unknown(&self) -> Option<String> {
-        reconcile::others_cpu_unknown(&self.counted)
+    /// Writes into the results of a group what others did meanwhile. They have the
+    /// [`caches`](Readings::caches) of these readings.
+    pub fn count_others(&self, jobs: &[JobPlan], results: &mut [JobResult]) {
+        let counts = GroupContext { jobs, results, counted: &self.counted }.others();
+        for result in results {
+            result.others_cpu_unknown = counts.processors_unknown();
+            result.others = Some(counts.clone());
+        }
     }
 }
 
@@ -30,6 +35,11 @@ pub(crate) fn recorded(
     results: &[JobResult],
 ) -> Vec<(Option<usize>, WarningKind)> {
     reconcile::find(&GroupContext { jobs, results, counted: &Counted::default() })
+}
+
+/// The least that others did on drives, by a group's plan and results alone.
+pub(crate) fn recorded_traffic(jobs: &[JobPlan], results: &[JobResult]) -> Vec<DeviceTraffic> {
+    GroupContext { jobs, results, counted: &Counted::default() }.others().traffic
 }
 
 /// The effect of a job's holes, of the memory that it read from instead of files, and of its way of

@@ -10,7 +10,7 @@ use gpuio_base::document::{
 use serde_json::{Value, json};
 
 use crate::compare::comparison::{Comparison, Pair};
-use crate::compare::figure::{Row, Verdict};
+use crate::compare::figure::Row;
 use words::{alone, cautions, interval, legend, ratio, remarks, runs, threshold, verdict};
 
 type Entry<'a> = (&'a Pair, &'a Row);
@@ -73,6 +73,11 @@ fn exact<'a>(
             own.next().map_or_else(Cell::default, |check| word(json!(check.outcome)))
         })
         .words("remark", |(pair, row)| verdict(pair, row))
+        .words("notes", move |(pair, _)| {
+            let sides = [0, pair.side].map(|side| &comparison.sides[side]);
+            let doubts = sides.into_iter().flat_map(|side| &side.doubts);
+            doubts.chain(&pair.notes).cloned().collect::<Vec<_>>().join("; ")
+        })
 }
 
 /// Metric, values and ratio, behind the columns that `before` adds.
@@ -81,21 +86,18 @@ fn figures<'a>(
     before: impl FnOnce(Columns<'a, Entry<'a>>) -> Columns<'a, Entry<'a>>,
 ) -> Columns<'a, Entry<'a>> {
     let [metric, baseline, other, of, ..] = heads;
-    // Figures of some of the runs are of those that were fast or long enough to have it.
-    let of_all = |pair: &Pair, row: &Row| [row.baseline_runs, row.other_runs] == pair.runs;
-    let value = move |pair: &Pair, row: &Row, value: f64| match of_all(pair, row) {
+    let value = |row: &Row, value: f64| match row.is_of_all {
         true => Cell::shown(row.metric.print(value), value),
         false => Cell::from("-"),
     };
     before(Columns::new())
         .words(metric, |(_, row)| row.metric.name())
         .key("metric")
-        .figures(baseline, move |(pair, row)| value(pair, row, row.baseline))
-        .figures(other, move |(pair, row)| value(pair, row, row.other))
-        .figures(of, move |(pair, row)| match row.verdict {
-            Verdict::NotComparable => Cell::from("-"),
-            _ if !of_all(pair, row) => Cell::from("-"),
-            _ => Cell::shown(ratio(row.ratio), row.ratio),
+        .figures(baseline, move |(_, row)| value(row, row.baseline))
+        .figures(other, move |(_, row)| value(row, row.other))
+        .figures(of, |(_, row)| match row.is_of_all && row.is_comparable() {
+            true => Cell::shown(ratio(row.ratio), row.ratio),
+            false => Cell::from("-"),
         })
 }
 
@@ -131,7 +133,8 @@ fn text(comparison: &Comparison) -> Document {
     let heads = ["", "baseline", "other", "ratio", "95 % interval", "result"];
     for pair in &comparison.pairs {
         let section = page.begin("", "");
-        section.item(HANGING, Item::new("", title(comparison, pair)));
+        section
+            .item(HANGING, Item::new("", format!("{} ({})", title(comparison, pair), runs(pair))));
         let rows = pair.rows.iter().map(|row| (pair, row));
         let table = columns(heads, |columns| columns).table("", rows).look(Look::Indented(2));
         section.push(Block::Table(table));
@@ -161,7 +164,7 @@ fn title(comparison: &Comparison, pair: &Pair) -> String {
         0..=2 => String::new(),
         _ => format!(", other: {}", comparison.sides[pair.side].name),
     };
-    format!("{labels}{other} ({})", runs(pair))
+    labels + &other
 }
 
 /// One table for all pairs, for a comment on a change or another program; results beyond the
@@ -189,7 +192,10 @@ fn flat<'a>(comparison: &'a Comparison, people: bool) -> Document {
     };
     let before = |columns: Columns<'a, Entry<'a>>| {
         columns
-            .words("Load", move |entry| of_pair(entry, load))
+            .words("Load", move |entry| match people {
+                true => of_pair(entry, load),
+                false => title(comparison, entry.0).into(),
+            })
             .words("Runs", move |entry| of_pair(entry, |_, pair| runs(pair).into()))
     };
     let table = match people {

@@ -22,7 +22,9 @@ pub(super) fn interval(row: &Row) -> String {
     let mark = row.basis.mark();
     match row.has_ends() {
         true => format!("{low} to {high}{mark}"),
-        false if row.is_comparable() && !row.is_boundless() => format!("unknown{mark}"),
+        false if row.is_comparable() && row.is_of_all && !row.is_boundless() => {
+            format!("unknown{mark}")
+        }
         false => format!("-{mark}"),
     }
 }
@@ -179,7 +181,7 @@ pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
             "{relevant} intervals: about {lines_off} of them miss the true ratio by chance alone"
         ));
     }
-    if rows().any(|row| interval(row).starts_with('-')) {
+    if rows().any(|row| row.is_of_all && interval(row).starts_with('-')) {
         lines.push(NO_INTERVAL.to_owned());
     }
     if rows().any(ranks_disagree) {
@@ -192,10 +194,11 @@ pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-/// The cautions on top of the page: figures that are not of hardware, and loads that others had a
-/// part in, or may have had.
+/// The cautions on top of the page, the gravest first: figures from which nothing is concluded, or
+/// that are not of hardware, and loads that others had a part in, or may have had.
 pub(super) fn cautions(comparison: &Comparison) -> Vec<String> {
-    let mut lines = Vec::new();
+    let doubts = comparison.sides.iter().flat_map(|side| &side.doubts);
+    let mut lines: Vec<String> = doubts.map(|why| format!("Not comparable: {why}.")).collect();
     let software = comparison.sides.iter().filter(|side| side.software_gpu);
     let software: Vec<&str> = software.map(|side| side.name.as_str()).collect();
     if !software.is_empty() {

@@ -54,6 +54,7 @@ pub(super) fn section(record: &Record) -> Section {
 fn one_of(record: &Record) -> Option<String> {
     let RunOf { of, point, run, runs } = record.run_of.as_ref()?;
     let runs = runs.map_or_else(String::new, |runs| format!(" of {runs}"));
+    let of = to_the_second(of);
     Some(format!("run {run}{runs} at {point}, {of}; gpuio report shows all"))
 }
 

@@ -114,7 +114,7 @@ pub(super) fn legend(record: &Record) -> Section {
             have the details";
         section.item(Layout { colon: false, ..labels }, Item::new("*", text));
     }
-    for (mark, meaning) in standing::legend(record) {
+    for (mark, meaning) in standing::legend(&standing::marks_of_record(record)) {
         section.item(Layout { colon: false, ..labels }, Item::new(mark, meaning));
     }
     if let Some(text) = too_few(record) {

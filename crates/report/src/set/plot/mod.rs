@@ -261,6 +261,13 @@ fn searched(set: &Set) -> Option<Plot> {
     })
 }
 
+/// A sweep's second axis, which has a line for each value, where these are not too many.
+fn second<'c>(set: &Set, columns: &'c [Column], across: &Column) -> Option<&'c Column> {
+    let keys = varied(set).into_iter().filter(|key| *key != across.key && key != "path");
+    let few = |one: &&Column| one.filter && (2..=colours::PALETTE).contains(&one.words.len());
+    keys.filter_map(|key| columns.iter().find(|one| one.key == key)).find(few)
+}
+
 fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -> Option<Plot> {
     // The keys that sweeps varied, then the load's.
     let mut keys: Vec<String> = set.x.iter().cloned().chain(varied(set)).collect();
@@ -269,6 +276,7 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
     let numbers = across.numbers.as_ref()?;
     let all: Vec<usize> = (0..rows.len()).collect();
     let parting = set.lines.as_ref().and_then(|key| columns.iter().find(|one| one.key == *key));
+    let parting = parting.or_else(|| second(set, columns, across));
     let mut shown = vec![across.key.as_str(), "path", "direction"];
     shown.extend(parting.map(|column| column.key.as_str()));
     let choice = fix::fix(columns, &all, &shown, &[]);
