@@ -85,7 +85,8 @@ class Moved(NamedTuple):
     bytes: int
     """From the start of the range; fewer than asked only where the file ends."""
     cached: int
-    """Of these, out of the page cache."""
+    """Of these, through the page cache: it held them, or read them from the device first, as it
+    does for memory of the host and for short reads. So this is no proof of a warm file."""
     direct: int
     """Of these, from the device past the page cache (``O_DIRECT``)."""
     gpu: int

@@ -182,11 +182,15 @@ impl Captured {
         }
     }
 
-    /// Notes a total that a text prints itself and that the rows read of it do not make up.
+    /// Notes a total that a text prints itself and that the rows read of it do not make up. More
+    /// rows contradict it; where they are fewer the rest is cut off or was not understood.
     fn counted(&mut self, command: &str, printed: &str, total: Option<usize>, rows: usize) {
-        if total.is_some_and(|total| total != rows) && rows > 0 {
-            let rows = gpuio_base::units::many(rows as u64, "such row was|such rows were");
-            self.conflict(format!("{command} printed `{printed}`, and {rows} read."));
+        let Some(total) = total.filter(|total| *total != rows && rows > 0) else { return };
+        let read = gpuio_base::units::many(rows as u64, "such row was|such rows were");
+        let said = format!("{command} printed `{printed}`, and {read} read");
+        match rows > total {
+            true => self.conflict(format!("{said}.")),
+            false => self.remarks.push(format!("{said}: the rest is not known here.")),
         }
     }
 

@@ -36,7 +36,8 @@ int gpuio_gpus(int *software);
 /* The bytes that a read moved. */
 typedef struct gpuio_bytes {
   uint64_t bytes;  /* from the start of the range; fewer than asked only where the file ends */
-  uint64_t cached; /* of these, out of the page cache */
+  uint64_t cached; /* of these, through the page cache, which held them or read them from the
+                      device first, as it does for host memory and for short reads */
   uint64_t direct; /* of these, from the device past the page cache (O_DIRECT) */
   uint64_t gpu;    /* of these, into memory of a GPU */
 } gpuio_bytes;

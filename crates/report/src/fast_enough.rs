@@ -111,7 +111,7 @@ const BUSY_LEAST_NS: u64 = 1_000_000_000;
 const FAR_TOO_SLOW: f64 = 0.5;
 
 /// The time of the only drive below the files with requests in flight, per cent, where its bytes
-/// were of this process alone.
+/// were nearly all of this process.
 fn own_busy_percent(record: &Record, job: &JobResult) -> Option<f64> {
     let [StorageReading { device, read_bytes, write_bytes, .. }] = job.cache.storage.as_slice()
     else {
@@ -137,9 +137,10 @@ fn bound(plan: &FeedPlan, found: &FeedResult, beside: &Beside) -> Option<String>
     let got = per_second(moved, found.span_ns);
     (moved > 0 && got < needed * FAR_TOO_SLOW).then(|| {
         format!(
-            "the drive was busy for {} % of the time with the bytes of this run and gave {} % of \
-             the rate that is needed",
+            "the drive was busy for {} % of the time, with at least {} % of its bytes this run's, \
+             and gave {} % of the rate that is needed",
             percent(busy),
+            percent(OWN_LEAST * 100.0),
             percent(got * 100.0 / needed)
         )
     })
@@ -346,8 +347,8 @@ mod tests {
         let unknown = FastEnough::Unknown("others took the CPUs".to_owned());
         assert_eq!(judged(8_000_000, None), unknown);
         assert_eq!(judged(12_000_000, Some(99.0)), unknown);
-        let why = "the drive was busy for 99.0 % of the time with the bytes of this run and gave \
-                   44 % of the rate that is needed";
+        let why = "the drive was busy for 99.0 % of the time, with at least 90 % of its bytes \
+                   this run's, and gave 44 % of the rate that is needed";
         assert_eq!(judged(8_000_000, Some(99.0)), FastEnough::No(Some(why.to_owned())));
     }
 

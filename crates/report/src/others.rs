@@ -4,7 +4,9 @@
 use crate::number::many;
 use gpuio_base::units::float;
 use gpuio_record::metric::percent;
-use gpuio_record::{JobPlan, JobResult, Record, Source, Warning, WarningKind, cpu_takers};
+use gpuio_record::{
+    DeviceTraffic, JobPlan, JobResult, Record, Source, Warning, WarningKind, cpu_takers,
+};
 
 /// Share from which on a rate is that of others more than gpuio's.
 const MOST: f64 = 0.5;
@@ -144,7 +146,7 @@ fn traffic<'w>(
         }
     }
     // The warning may be about the direction that is not the job's.
-    let ours = match result.passes_page_cache(plan) {
+    let mut ours = match result.passes_page_cache(plan) {
         false => ours.max(result.read.bytes.saturating_add(result.write.bytes)),
         // Bytes that the page cache served, or keeps, are none of the drive's.
         true => {
@@ -154,6 +156,15 @@ fn traffic<'w>(
             caused.filter_map(|(_, bytes)| bytes).fold(ours, u64::saturating_add)
         }
     };
+    // All bytes count, those of a direction with too few for a warning too.
+    let counted = result.others.as_ref().map_or(&[][..], |others| &others.traffic);
+    let beyond = |one: &DeviceTraffic| one.device_bytes.saturating_sub(one.ours_bytes);
+    if theirs > 0 && counted.len() > warned.len() {
+        theirs = counted.iter().map(beyond).sum();
+        ours = counted.iter().map(|one| one.ours_bytes).sum();
+        let theirs_too = counted.iter().filter(|one| beyond(one) > 0);
+        warned = theirs_too.map(|one| one.direction.as_str()).collect();
+    }
     let share = (theirs > 0).then(|| theirs as f64 / theirs.saturating_add(ours) as f64)?;
     let who = match warned.contains(&"write") {
         true => "other programs or write-back",

@@ -145,6 +145,19 @@ pub(crate) fn sampled(plan: &JobPlan, result: &JobResult) -> Option<String> {
     }
 }
 
+/// How few blocks of data a job wrote again and again; `None` where each write had its own.
+pub(crate) fn reused(plan: &JobPlan, result: &JobResult) -> Option<String> {
+    let one_of_its_own = plan.works_between_ios() || plan.fill == Fill::Zero || plan.feed.is_some();
+    let buffers = u64::from(plan.threads) * u64::from(plan.depth);
+    (plan.read_percent < 100 && !one_of_its_own && result.write.ios > buffers).then(|| {
+        format!(
+            "the same {} of data, again and again: storage that deduplicates is faster with them \
+             (refill writes new data each time)",
+            many(buffers, "block"),
+        )
+    })
+}
+
 /// Whether a job reads files of which gpuio's list does not say what they hold.
 pub(crate) fn is_foreign(plan: &JobPlan) -> bool {
     let foreign = [GuardNote::ForeignReadOnly, GuardNote::Changed];

@@ -148,7 +148,7 @@ fn parts_and_repeats_that_make_no_sense_are_refused() {
     for (text, says) in [
         ("scale=0.1", "add size"),
         ("full_threads=9", "add size"),
-        ("size=1g\nthreads=9\nfull_threads=8", "lower threads"),
+        ("size=1g\nthreads=9\nfull_threads=8", "run fewer"),
         ("size=1g\nscale=0.00001", "raise scale"),
         ("gpu=0\nfiles=9\nsample_size=4k\nbatch_samples=2\ncompute_time=1ms\nrepeat=2", "epochs"),
     ] {

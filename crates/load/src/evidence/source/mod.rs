@@ -258,8 +258,8 @@ fn requested_path(job: &JobPlan) -> String {
         }
         (PathKind::Ring, DirectMode::Direct) if by_library_core(job) && job.read_percent > 0 => {
             format!(
-                "{path}, O_DIRECT: what the page cache holds from there, the rest from storage, and \
-                 a buffer in host memory to GPU memory"
+                "{path}, O_DIRECT: what the page cache holds from there, the rest from storage, \
+                 and a buffer in host memory to GPU memory"
             )
         }
         (PathKind::Ring, DirectMode::Direct) => format!(

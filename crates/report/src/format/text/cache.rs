@@ -64,9 +64,10 @@ pub(super) fn section(record: &Record) -> Section {
         if named { "devices" } else { device }
     );
     let counted = (!table.is_empty()).then(|| Item::new("counted", counted));
-    let contents = jobs(record).filter_map(|(plan, job)| {
-        let text = standing::content(plan, job).or_else(|| standing::sampled(plan, job))?;
-        Some((text, plan.name.as_str()))
+    let contents = jobs(record).flat_map(|(plan, job)| {
+        let found = standing::content(plan, job).or_else(|| standing::sampled(plan, job));
+        let texts = found.into_iter().chain(standing::reused(plan, job));
+        texts.map(|text| (text, plan.name.as_str()))
     });
     let contents = of_jobs(record, "content", contents);
     let below: Vec<Item> = counted.into_iter().chain(contents).chain(reasons(record)).collect();

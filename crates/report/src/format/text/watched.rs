@@ -170,7 +170,7 @@ mod tests {
         let mut page = Document::default();
         page.push(lines(&[("save  ".to_owned(), &disk), ("restore  ".to_owned(), &disk)]));
         let text = page.terminal(100);
-        assert!(text.contains("  save  sdb     read 1.00 MiB/s\n  restore  sdb  read "), "{text}");
+        assert!(text.contains("  save     sdb  read 1.00 MiB/s\n  restore  sdb  read "), "{text}");
     }
 
     #[test]
