@@ -135,7 +135,7 @@ fn load(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
                 share * 100.0
             );
             kinds.push(WarningKind::Note { note });
-        } else if job.works_between_ios() {
+        } else if job.works_between_ios() && share >= LEAST_SHARE {
             let inline = job.verify == VerifyMode::Inline;
             kinds.push(WarningKind::WorkBetweenIos {
                 between_ns,
@@ -156,14 +156,14 @@ fn worked(job: &JobPlan, result: &JobResult) -> f64 {
     float(if worked > 0 { worked as u64 } else { u64::from(job.threads) })
 }
 
-/// A share of the workers' time above which it is said what gpuio's own verification costs.
-const OWN_SHARE: f64 = 0.01;
+/// A share of the workers' time from which on it is said what work between I/Os costs.
+const LEAST_SHARE: f64 = 0.01;
 
 /// The cost of verification that was not requested: the rate without it lies between the one shown
 /// and one that is higher by so much, since I/Os are in flight meanwhile.
 fn own_verification(share: f64) -> Option<String> {
     let more = share / (1.0 - share.min(0.99)) * 100.0;
-    (share >= OWN_SHARE).then(|| {
+    (share >= LEAST_SHARE).then(|| {
         format!(
             "to verify the writes, gpuio generated their data between the I/Os: outside their \
              latencies, inside the time of the rate, which would be up to {more:.0} % higher \

@@ -138,10 +138,13 @@ warnings! {
         /// Bytes that storage delivered to the process during the run.
         from_storage: u64 = 2 << 20,
     } => format!(
-        "O_DIRECT was on, but by the process's I/O counter only {} of the {} came from storage. \
+        "O_DIRECT was on, but by the process's I/O counter {} of the {} came from storage. \
          The rest came from memory (tmpfs) or another cache, or this file system does not count \
          (FUSE, some on a network). To measure a drive, repeat in a directory on one.",
-        size(*from_storage),
+        match from_storage {
+            0 => "none".to_owned(),
+            some => format!("only {}", size(*some)),
+        },
         size(*bytes),
     ),
     /// Some bytes of the job's files are in holes or extents that were never written.
