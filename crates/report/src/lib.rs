@@ -74,7 +74,7 @@ pub mod verification;
 mod workload;
 
 pub use copies::Content;
-pub use doubts::kinds as doubt_kinds;
+pub use doubts::{kinds as doubt_kinds, of_record as doubts_of_record};
 pub use fast_enough::{FastEnough, fast_enough};
 pub use format::gdsio;
 pub use format::plan::plan_text;

@@ -40,6 +40,18 @@ pub(crate) fn unmeasured(record: &Record, plan: &JobPlan, result: &JobResult) ->
     Some(why.to_owned())
 }
 
+/// The same where it is known, and not that the path of the bytes was not proved.
+pub(crate) fn known_unmeasured(
+    record: &Record,
+    plan: &JobPlan,
+    result: &JobResult,
+) -> Option<String> {
+    let source = result.proof.as_ref().map(|proof| proof.verdict.source);
+    let is_known = source.is_some_and(|source| source != Source::Unknown);
+    let why = unmeasured(record, plan, result);
+    why.filter(|_| is_known || plan.engine.actual == "null")
+}
+
 /// The warnings about a job, or about the whole run.
 fn warnings<'a>(record: &'a Record, plan: &'a JobPlan) -> impl Iterator<Item = &'a WarningKind> {
     let own = |job: &Option<String>| job.as_ref().is_none_or(|job| *job == plan.name);
@@ -78,7 +90,9 @@ pub const MARKS: [(&str, &str); 2] =
 
 /// The marks behind the rate of a job; empty where it is that of a whole run of storage alone.
 pub(crate) fn marks(record: &Record, plan: &JobPlan, result: &JobResult) -> String {
-    let holds = [is_too_short(record, plan), !caveats(record, plan, result).is_empty()];
+    let is_other = known_unmeasured(record, plan, result).is_some()
+        || !caveats(record, plan, result).is_empty();
+    let holds = [is_too_short(record, plan), is_other];
     MARKS.iter().zip(holds).filter(|(_, holds)| *holds).map(|((mark, _), _)| *mark).collect()
 }
 

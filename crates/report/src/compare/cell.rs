@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gpuio_base::document::{grouped, unique};
 use gpuio_base::stat::infer::{median, outliers};
 use gpuio_record::Metric;
 
 use crate::compare::aspect::{ASPECTS, Aspect, Kind, SINCE, SOFTWARE};
+use crate::compare::comparison::Doubted;
 use crate::compare::run::{Figure, Run};
 use crate::number::many;
 use crate::others::{self, Others};
@@ -109,6 +111,19 @@ impl<'a> Cell<'a> {
         let others: Vec<Others> = self.runs.iter().filter_map(|run| run.others.clone()).collect();
         let how = others::disturbed(&others, self.runs.len())?;
         Some(format!("disturbed{how}"))
+    }
+
+    /// The doubts of its runs, those of a kind together.
+    pub(crate) fn doubts(&self) -> Vec<Doubted> {
+        let all = self.runs.iter().flat_map(|run| run.standing.clone());
+        let of_kind = |(doubt, whys): (&'static str, Vec<String>)| {
+            let runs = whys.len();
+            let whys = unique(whys);
+            let more = if whys.len() > 1 { ", or alike" } else { "" };
+            let why = whys.into_iter().next().unwrap_or_default() + more;
+            Doubted { doubt, why, runs }
+        };
+        grouped(all).into_iter().map(of_kind).collect()
     }
 
     /// Runs of which it is unknown whether others used the processors, in words.

@@ -80,6 +80,9 @@ pub struct Pair {
     pub disturbed: [Option<String>; 2],
     /// Whether others used the processors during the runs of each side, where that is unknown.
     pub others_unknown: [Option<String>; 2],
+    /// Why the figures of each side are not those of whole runs of storage alone: those of
+    /// `report`.
+    pub doubts: [Vec<Doubted>; 2],
     pub differences: Vec<Difference>,
     /// Important properties that one side does not report.
     #[serde(rename = "untold")]
@@ -97,6 +100,17 @@ pub struct Pair {
     pub(crate) counts_each_io: bool,
     /// Notes on the runs, preceded by the side's name.
     pub notes: Vec<String>,
+}
+
+/// A kind of doubt about the figures of one side of a pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Doubted {
+    /// Its name; never changes.
+    pub doubt: &'static str,
+    /// A sentence; where those of runs differ, that of the first.
+    pub why: String,
+    /// Runs of the side that have it.
+    pub runs: usize,
 }
 
 /// A job and load without a partner.
@@ -249,6 +263,7 @@ fn one_side(
             runs: [a.runs.len(), b.runs.len()],
             disturbed: [a, b].map(Cell::disturbed),
             others_unknown: [a, b].map(Cell::others_unknown),
+            doubts: [a, b].map(Cell::doubts),
             differences: differences(a, b, &options.despite, &free),
             unknown_properties: unknown_properties(a, b),
             unknown_of_both: unknown_of_both(a, b),

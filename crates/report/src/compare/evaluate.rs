@@ -41,6 +41,7 @@ pub(crate) fn row(
     let doubtful = |cell: &Cell<'_>| cell.runs.iter().any(|run| !run.doubts.is_empty());
     let comparable = (!clash || submitted.is_some()) && !doubtful(baseline) && !doubtful(other);
     let (a, b) = submitted.unwrap_or(as_known);
+    let is_of_all = a.len() == baseline.runs.len() && b.len() == other.runs.len();
     let (va, vb) = (values(&a), values(&b));
     let (ga, gb) = (geometric_mean(&va)?, geometric_mean(&vb)?);
     let (basis, ratio) = interval(&a, &b, in_turns)?;
@@ -50,17 +51,19 @@ pub(crate) fn row(
     let on = threshold.filter(|threshold| threshold.metrics.contains(&metric));
     let large = on.map_or(LARGE, |threshold| 1.0 + threshold.percent / 100.0);
     let is_more = metric.more_is_better() == Some(true);
-    let beyond = on.filter(|_| comparable).map(|threshold| threshold.is_beyond(is_more, low, high));
+    let beyond = on.filter(|_| comparable && is_of_all);
+    let beyond = beyond.map(|threshold| threshold.is_beyond(is_more, low, high));
     // A difference beside others may be theirs, whichever side they disturbed.
     let disturbed = [baseline, other].iter().any(|cell| cell.disturbed().is_some());
     let met = baseline.met(&metric).filter(|rate| other.met(&metric) == Some(*rate));
     let verdict = match met {
         _ if !comparable => Verdict::NotComparable,
         Some(_) if beyond != Some(true) => Verdict::RequestedRate,
+        // Runs that lack a figure may be those that would have had the worst.
+        _ if !is_of_all => Verdict::NotEnoughRuns,
         _ => verdict(&metric, (low, high), basis, large),
     };
     // How many further runs would have a figure that some runs lack is unknown.
-    let is_of_all = a.len() == baseline.runs.len() && b.len() == other.runs.len();
     let few = verdict == Verdict::NotEnoughRuns && is_of_all;
     let needed = few.then(|| runs_needed(&ratio, basis, (a.len(), b.len()), large)).flatten();
     // Programs get no ratio of figures that can't be compared.

@@ -55,6 +55,7 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
         others: None,
         others_unknown: false,
         doubts: doubts.collect(),
+        standing: Vec::new(),
         is_changed: false,
         notes: reading.notes.clone(),
     }

@@ -13,8 +13,8 @@ use crate::compare::job::Job;
 use crate::compare::keys;
 use crate::compare::run::{BUCKET, Figure, Run, rates};
 use crate::copies::Content;
+use crate::doubts;
 use crate::recheck;
-use crate::standing;
 
 /// One run for each job that ran and each requested direction, in plan order. `from` is the file's
 /// name, `at` the record's point in a sweep.
@@ -55,6 +55,7 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             others: crate::others::of(record, plan, result),
             others_unknown: result.others_cpu_unknown.is_some(),
             doubts: changed.iter().cloned().collect(),
+            standing: doubts::of_job(record, plan, result),
             is_changed: changed.is_some(),
             notes: notes(&job),
         }
@@ -81,8 +82,7 @@ fn since_submission(side: &Side<'_>) -> Option<Summary> {
     latency.file.clone().filter(|_| paced)
 }
 
-/// Figures of a result that can't be compared, and data with which storage may be faster: on both
-/// sides alike it is no difference.
+/// Figures of a result that can't be compared.
 fn notes(job: &Job<'_>) -> Vec<String> {
     let bound = job.result.cpu.us_per_mib.is_some() && job.result.cpu.scope.is_at_least();
     // Without its figure, so that the repeats of a side share one line.
@@ -91,9 +91,7 @@ fn notes(job: &Job<'_>) -> Vec<String> {
          the job, so only a lower bound is known"
             .to_owned()
     });
-    // Unknown data is an unknown property.
-    let content = job.data().and_then(|_| standing::content(job.plan, job.result));
-    note.into_iter().chain(content).collect()
+    note.into_iter().collect()
 }
 
 fn properties(job: &Job<'_>) -> BTreeMap<&'static str, String> {

@@ -106,6 +106,7 @@ impl Threshold {
             Some(row) if !row.is_comparable() => {
                 (Outcome::Undetermined, Some(Doubt::NotComparable))
             }
+            Some(row) if !row.is_of_all => (Outcome::Undetermined, Some(Doubt::MoreRuns)),
             Some(_) if disturbed => (Outcome::Undetermined, Some(Doubt::Disturbed)),
             Some(row) if row.basis.is_one_run_each() => {
                 (Outcome::Undetermined, Some(Doubt::OneRunEach))

@@ -72,7 +72,11 @@ impl Point<'_> {
 pub(super) fn conclusion(set: &Set) -> Vec<String> {
     let rows = rows(set);
     if rows.is_empty() {
-        return vec!["No job of these records has a result.".to_owned()];
+        let why = match set.members.is_empty() && !set.lacks.is_empty() {
+            true => "No figure is shown: none of the records is the run that gpuio recorded there.",
+            false => "No job of these records has a result.",
+        };
+        return vec![why.to_owned()];
     }
     let columns = columns(set, &rows);
     let points = measured(set, &rows, &columns);
@@ -309,7 +313,9 @@ fn range(points: &[Point<'_>]) -> String {
     let alike = words(low) == words(high);
     let of = |point: &Point<'_>| {
         let job = if alike { format!("{}: ", point.rows[0].plan.name) } else { String::new() };
-        format!("{} ({job}{})", point.rate(), words(point))
+        let why = point.rows.iter().find_map(not_of_storage);
+        let why = why.map_or_else(String::new, |why| format!("; {why}"));
+        format!("{} ({job}{}{why})", point.rate(), words(point))
     };
     let kind = |point: &Point<'_>| {
         let plan = point.rows[0].plan;
@@ -357,6 +363,12 @@ fn doubt(row: &Row<'_>) -> Option<String> {
         Some(format!("Too short to say what the storage delivers ({few})"))
     };
     row.unmeasured().map(|why| format!("Storage not measured: {why}")).or_else(short)
+}
+
+/// The same behind one of several rates.
+fn not_of_storage(row: &Row<'_>) -> Option<String> {
+    let short = || Some(format!("too short: {}", standing::too_short(row.record, row.plan)?));
+    row.unmeasured().map(|why| format!("not of storage: {why}")).or_else(short)
 }
 
 fn others(row: &Row<'_>) -> Option<others::Others> {
@@ -440,7 +452,8 @@ pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
     }
     parts.extend(disturbed(rows, jobs(&|row| others(row).is_some()), &of));
     if parts.is_empty() {
-        let proven = rows.iter().all(|row| row.result.proof.is_some());
+        // Of no bytes nothing is said.
+        let proven = !rows.is_empty() && rows.iter().all(|row| row.result.proof.is_some());
         return proven.then(|| "All bytes took the requested path.".to_owned());
     }
     Some(format!("Note: {}.", parts.join("; ")))

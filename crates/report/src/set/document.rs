@@ -29,6 +29,7 @@ const MOST_IN_MARKDOWN: usize = 500;
 
 /// Tables for an issue or a wiki.
 pub(super) fn markdown(set: &Set) -> String {
+    let set = &*set.for_people();
     let set = &*set.in_requested_units();
     let mut page = Document::new(set.title.as_str());
     let first = page.begin("", "");

@@ -120,15 +120,10 @@ impl Set {
 
     /// Leaves out what is no run of its own: copies, whatever their files' names, and records that
     /// are known to be changed or to stand in the place of another. A set of nothing else keeps
-    /// these, with the doubt about each.
+    /// these, for formats that have the doubt beside each figure.
     pub fn keep_runs(&mut self) {
         if self.members.iter().any(|member| member.recheck.forged().is_none()) {
-            self.members.retain(|member| {
-                let why = member.recheck.forged();
-                let say = |why| format!("{}: left out of all figures: {why}", member.name);
-                self.lacks.extend(why.clone().map(say));
-                why.is_none()
-            });
+            self.leave_out_forged();
         }
         let mut copies = Copies::default();
         let mut nth = 0;
@@ -138,6 +133,26 @@ impl Set {
             self.left_out.extend(copy.clone());
             copy.is_none()
         });
+    }
+
+    fn leave_out_forged(&mut self) {
+        self.members.retain(|member| {
+            let why = member.recheck.forged();
+            let say = |why| format!("{}: left out of all figures: {why}", member.name);
+            self.lacks.extend(why.clone().map(say));
+            why.is_none()
+        });
+    }
+
+    /// The set as people see it: without any record that is known to be changed or to stand in the
+    /// place of another.
+    fn for_people(&self) -> Cow<'_, Set> {
+        if self.members.iter().all(|member| member.recheck.forged().is_none()) {
+            return Cow::Borrowed(self);
+        }
+        let mut kept = self.clone();
+        kept.leave_out_forged();
+        Cow::Owned(kept)
     }
 
     /// Draws the first plot across the axis of this name.

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use gpuio_record::{EndedHow, Side, Source, Towards, WarningKind};
+use gpuio_record::{EndedHow, Side, Towards, WarningKind};
 
 use super::{Member, Set, chosen};
 use crate::number;
@@ -85,10 +85,7 @@ impl Row<'_> {
     /// Why its rate is none of the storage's, where that is known: a path that is not proved is
     /// said as such.
     pub(super) fn unmeasured(&self) -> Option<String> {
-        let source = self.result.proof.as_ref().map(|proof| proof.verdict.source);
-        let is_known = source.is_some_and(|source| source != Source::Unknown);
-        let why = standing::unmeasured(self.record, self.plan, self.result);
-        why.filter(|_| is_known || self.plan.engine.actual == "null")
+        standing::known_unmeasured(self.record, self.plan, self.result)
     }
 
     /// In a few words why its figures are not those of a whole run alone; empty where they are.

@@ -158,9 +158,19 @@ fn each_kind_of_doubt_has_its_own_words() {
     let mut set = set(vec![run("host", 4096, 1, false, 1.0)]);
     set.members[0].recheck.misplace(Some("it is not the one that the sweep made: other digest"));
     let text = sentences(&set).replace('*', "");
-    let words = "run-0: Another record is in the place of one of the sweep: it is not the one that \
+    let words = "Not all runs that were made, or not for sure: run-0: left out of all figures: \
+                 Another record is in the place of one of the sweep: it is not the one that \
                  the sweep made: other digest; the figures that can be recomputed follow";
     assert!(text.starts_with(words) && !text.contains("do not follow"), "{text}");
+    // Nor has it a figure, be it the only record.
+    for format in ["markdown", "html", "svg"] {
+        let text = render(format, &set);
+        assert!(text.contains("left out of all figures"), "{format}: {text}");
+        let figures = ["as requested", "requested path", " MB/s", "median of", "(one run)"];
+        let found: Vec<_> = figures.iter().filter(|one| text.contains(**one)).collect();
+        assert!(format == "html" || found.is_empty(), "{format}: {found:?}: {text}");
+    }
+    assert!(render("html", &set).contains("No figure is shown"));
 }
 
 /// Runs that records name beside themselves, and that are not in the set, are missed on top.

@@ -3,7 +3,7 @@
 use gpuio_base::document::unique;
 use gpuio_base::stat::{Percentile, Summary};
 use gpuio_record::{Arrivals, JobPlan, JobResult, Proof, Record};
-use gpuio_report::{FastEnough, fast_enough, marks_of_record};
+use gpuio_report::{FastEnough, doubts_of_record, fast_enough, marks_of_record};
 
 /// The figures of a finished run, reads and writes together. A latency is NaN if too few I/Os
 /// completed for it.
@@ -23,6 +23,9 @@ pub(super) struct Run {
     pub(super) warned: bool,
     /// The marks behind its rate, as in every table.
     pub(super) marks: String,
+    /// Why its figures are not those of a whole run of storage alone, each with its name, as in a
+    /// report.
+    pub(super) doubts: Vec<(&'static str, String)>,
     /// Others used the drive or the processors (`other_traffic`, `other_cpu_time`).
     pub(super) disturbed: bool,
     /// The paths that its bytes took, each once; none where the record has no verdict.
@@ -94,6 +97,7 @@ pub(super) fn figures(record: &Record, limited: Percentile) -> Run {
         software_gpu: record.plan.software_gpu,
         warned: !record.warnings.is_empty(),
         marks: marks_of_record(record),
+        doubts: doubts_of_record(record),
         disturbed: record.warnings.iter().any(|one| one.kind.is_of_others()),
         taken: unique(proofs().map(|proof| proof.verdict.words.clone())),
         as_requested: Proof::are_as_requested(proofs()),

@@ -189,6 +189,7 @@ pub(super) fn results(resolved: &ResolvedSweep, directory: &SweepDirectory, why:
             )
         }),
         marks_in_words(runs()),
+        doubts_in_words(runs()),
         (disturbed > 0).then(|| disturbed_in(disturbed, &format!(" of {all}"))),
         (warned > 0).then(|| {
             format!("Warnings in {warned} of {}; gpuio report lists them.", many(all as u64, "run"))
@@ -259,6 +260,24 @@ fn marks_in_words<'r>(runs: impl Iterator<Item = &'r Run> + Clone) -> Option<Str
     });
     let words = words.collect::<Vec<_>>().join("; ");
     (!words.is_empty()).then_some(words)
+}
+
+/// Kinds of doubts that a mark or a sentence of its own says.
+const SAID: [&str; 2] = ["too_short", "disturbed"];
+
+/// The reasons of the other doubts, each with the number of runs that have it.
+fn doubts_in_words<'r>(runs: impl Iterator<Item = &'r Run> + Clone) -> Option<String> {
+    let all = runs.clone().flat_map(|run| run.doubts.iter().map(|(doubt, why)| (*doubt, why)));
+    let kinds = grouped(all.filter(|(doubt, _)| !SAID.contains(doubt))).into_iter();
+    let words = kinds.map(|(doubt, whys)| {
+        let of = runs.clone().filter(|run| run.doubts.iter().any(|(one, _)| *one == doubt));
+        let (of, all) = (of.count(), many(runs.clone().count() as u64, "run"));
+        let whys = unique(whys);
+        let (first, more) = (whys.first().map_or("", |why| why.as_str()), whys.len() > 1);
+        format!("{first}{} ({of} of {all})", if more { ", or alike" } else { "" })
+    });
+    let words = words.collect::<Vec<_>>().join("; ");
+    (!words.is_empty()).then(|| format!("Doubts: {words}."))
 }
 
 fn disturbed_in(runs: usize, of_all: &str) -> String {
@@ -496,6 +515,11 @@ fn points(resolved: &ResolvedSweep, directory: &SweepDirectory) -> Table {
         .figures("disturbed_runs", |(_, runs)| runs.iter().filter(|run| run.disturbed).count())
         .data()
         .words("marks", |(_, runs)| marks_of(runs.iter()))
+        .data()
+        .words("doubts", |(_, runs)| {
+            let all = unique(runs.iter().flat_map(|run| run.doubts.iter().cloned())).into_iter();
+            all.map(|(doubt, why)| format!("{doubt}: {why}")).collect::<Vec<_>>().join("; ")
+        })
         .data();
     let points = sweep.points.iter().map(|point| point.at.as_slice()).zip(&directory.runs);
     let points = points.filter(|(_, runs)| !runs.is_empty());
@@ -659,6 +683,23 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_of_doubt_has_its_reason_and_count() {
+        let of = |doubts: &[(&'static str, &str)]| Run {
+            doubts: doubts.iter().map(|(name, why)| (*name, (*why).to_owned())).collect(),
+            ..run(1.0)
+        };
+        let all = [
+            of(&[("too_short", "short"), ("not_storage", "the page cache served the loads")]),
+            of(&[("not_storage", "no device holds the bytes"), ("content", "zeros")]),
+            of(&[("disturbed", "others")]),
+        ];
+        let words = "Doubts: the page cache served the loads, or alike (2 of 3 runs); zeros (1 of \
+                     3 runs).";
+        assert_eq!(doubts_in_words(all.iter()).unwrap(), words);
+        assert_eq!(doubts_in_words(all[2..].iter()), None);
+    }
+
+    #[test]
     fn a_grid_asks_for_more_runs_than_it_had() {
         assert_eq!([1, 2, 3, 5, 9].map(more_runs), [5, 5, 6, 10, 18]);
         let words = "Disturbed: others used the drive or the CPUs in 1 run of 5 (";
@@ -669,6 +710,7 @@ mod tests {
         Run {
             bytes_per_s: rate,
             marks: String::new(),
+            doubts: Vec::new(),
             iops: 0.0,
             median_ns: 0.0,
             tail_ns: 0.0,

@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 
 use crate::compare::comparison::{Comparison, Pair};
 use crate::compare::figure::Row;
-use words::{alone, cautions, interval, legend, ratio, remarks, runs, threshold, verdict};
+use words::{
+    alone, cautions, doubts_of, interval, legend, ratio, remarks, runs, threshold, verdict,
+};
 
 type Entry<'a> = (&'a Pair, &'a Row);
 
@@ -43,7 +45,7 @@ fn columns<'a>(
     before: impl FnOnce(Columns<'a, Entry<'a>>) -> Columns<'a, Entry<'a>>,
 ) -> Columns<'a, Entry<'a>> {
     let [.., width, result] = heads;
-    figures(heads, before)
+    figures(heads, "-", before)
         .figures(width, |(_, row)| interval(row))
         .key("interval")
         .words(result, |(pair, row)| Cell::from(verdict(pair, row)).class(page::class(row)))
@@ -60,7 +62,7 @@ fn exact<'a>(
         false => Cell::default(),
     };
     let word = |value: Value| value.as_str().map_or_else(Cell::default, Cell::from);
-    figures(heads, before)
+    figures(heads, "", before)
         .figures("low", move |(_, row)| end(row, row.low))
         .figures("high", move |(_, row)| end(row, row.high))
         .words("basis", move |(_, row)| word(json!(row.basis)["from"].take()))
@@ -76,28 +78,31 @@ fn exact<'a>(
         .words("notes", move |(pair, _)| {
             let sides = [0, pair.side].map(|side| &comparison.sides[side]);
             let doubts = sides.into_iter().flat_map(|side| &side.doubts);
-            doubts.chain(&pair.notes).cloned().collect::<Vec<_>>().join("; ")
+            let notes = doubts.chain(&pair.notes).cloned();
+            notes.chain(doubts_of(comparison, pair)).collect::<Vec<_>>().join("; ")
         })
 }
 
-/// Metric, values and ratio, behind the columns that `before` adds.
+/// Metric, values and ratio, behind the columns that `before` adds; `none` stands where there is no
+/// figure.
 fn figures<'a>(
     heads: Heads,
+    none: &'static str,
     before: impl FnOnce(Columns<'a, Entry<'a>>) -> Columns<'a, Entry<'a>>,
 ) -> Columns<'a, Entry<'a>> {
     let [metric, baseline, other, of, ..] = heads;
-    let value = |row: &Row, value: f64| match row.is_of_all {
+    let value = move |row: &Row, value: f64| match row.is_of_all {
         true => Cell::shown(row.metric.print(value), value),
-        false => Cell::from("-"),
+        false => Cell::from(none),
     };
     before(Columns::new())
         .words(metric, |(_, row)| row.metric.name())
         .key("metric")
         .figures(baseline, move |(_, row)| value(row, row.baseline))
         .figures(other, move |(_, row)| value(row, row.other))
-        .figures(of, |(_, row)| match row.is_of_all && row.is_comparable() {
+        .figures(of, move |(_, row)| match row.is_of_all && row.is_comparable() {
             true => Cell::shown(ratio(row.ratio), row.ratio),
-            false => Cell::from("-"),
+            false => Cell::from(none),
         })
 }
 
@@ -138,7 +143,7 @@ fn text(comparison: &Comparison) -> Document {
         let rows = pair.rows.iter().map(|row| (pair, row));
         let table = columns(heads, |columns| columns).table("", rows).look(Look::Indented(2));
         section.push(Block::Table(table));
-        let remarks = remarks(pair);
+        let remarks = remarks(comparison, pair);
         section.list(List { layout: Layout { indent: 2, ..HANGING }, ..List::of(0, remarks) });
     }
     let lone = comparison.alone.iter().map(|one| alone(comparison, one, ": ")).collect();
@@ -205,7 +210,7 @@ fn flat<'a>(comparison: &'a Comparison, people: bool) -> Document {
     section.table(table.table("pairs", entries(comparison)));
     let mut lines: Vec<String> = Vec::new();
     for pair in &comparison.pairs {
-        let remarks = remarks(pair);
+        let remarks = remarks(comparison, pair);
         lines.extend(remarks.iter().map(|line| format!("{}: {line}", pair.baseline)));
     }
     for one in &comparison.alone {

@@ -1,6 +1,6 @@
 //! The words of formats about a comparison.
 
-use gpuio_base::document::unique;
+use gpuio_base::document::{grouped, unique};
 use gpuio_record::Metric;
 use gpuio_record::metric::Unit;
 
@@ -86,8 +86,11 @@ fn not_enough(pair: &Pair, row: &Row) -> String {
 
 /// Runs of a pair, and how its figures are made of them.
 pub(super) fn runs(pair: &Pair) -> String {
+    let means = pair.rows.iter().any(|row| row.is_of_all);
     match pair.runs {
         [1, 1] => "one run each".to_owned(),
+        [a, b] if !means && a == b => format!("{a} runs each"),
+        [a, b] if !means => format!("{} and {}", many(a as u64, "run"), many(b as u64, "run")),
         [a, b] if a == b => format!("geometric means of {a} runs each"),
         [a, b] => format!("geometric means of {a} and {b} runs"),
     }
@@ -129,7 +132,7 @@ pub(super) fn absent(all: &[Sided], counts_each_io: bool, of: &str) -> Vec<Strin
 }
 
 /// A difference or an unknown property, one line each.
-pub(super) fn remarks(pair: &Pair) -> Vec<String> {
+pub(super) fn remarks(comparison: &Comparison, pair: &Pair) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for difference in &pair.differences {
         let end = match difference.despite {
@@ -148,6 +151,12 @@ pub(super) fn remarks(pair: &Pair) -> Vec<String> {
         }
     }
     lines.extend(pair.notes.iter().map(|note| format!("note: {note}")));
+    // One that all pairs have stands above them.
+    let is_of_all = |doubt: &String| {
+        comparison.pairs.iter().all(|other| doubts_of(comparison, other).contains(doubt))
+    };
+    let own = doubts_of(comparison, pair).into_iter().filter(|doubt| !is_of_all(doubt));
+    lines.extend(own.map(|doubt| format!("note: {doubt}")));
     lines.extend(absent(&pair.absent, pair.counts_each_io, ""));
     lines
 }
@@ -194,6 +203,41 @@ pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
+/// Kinds of doubts that have lines of their own.
+const SAID: [&str; 2] = ["disturbed", "others_unknown"];
+
+/// The other doubts about the figures of a pair, in the words of `report`; one that both sides have
+/// alike once.
+pub(super) fn doubts_of(comparison: &Comparison, pair: &Pair) -> Vec<String> {
+    let names = [0, pair.side].map(|side| comparison.sides[side].name.as_str());
+    let of_side = |nth: usize| {
+        let own = pair.doubts[nth].iter().filter(|one| !SAID.contains(&one.doubt));
+        own.map(move |one| match pair.runs[nth] {
+            runs if one.runs == runs => one.why.clone(),
+            runs => format!("{} (in {} of {})", one.why, one.runs, many(runs as u64, "run")),
+        })
+    };
+    let sides = [0, 1].map(|nth| of_side(nth).collect::<Vec<String>>());
+    let each = sides[0].iter().map(|why| match sides[1].contains(why) {
+        true => format!("both sides: {why}"),
+        false => format!("{}: {why}", names[0]),
+    });
+    let other = sides[1].iter().filter(|why| !sides[0].contains(why));
+    each.chain(other.map(|why| format!("{}: {why}", names[1]))).collect()
+}
+
+/// A line for each of these doubts, with how many pairs have it.
+fn doubts_of_pairs(comparison: &Comparison) -> impl Iterator<Item = String> {
+    let pairs = comparison.pairs.iter();
+    let all = pairs.flat_map(|pair| doubts_of(comparison, pair).into_iter().map(|one| (one, ())));
+    let of = comparison.pairs.len();
+    grouped(all).into_iter().map(move |(doubt, times)| {
+        let times = times.len();
+        let all = if times == of { String::new() } else { format!(" of {of}") };
+        format!("Doubt in {}{all}: {doubt}.", many(times as u64, "load"))
+    })
+}
+
 /// The cautions on top of the page, the gravest first: figures from which nothing is concluded, or
 /// that are not of hardware, and loads that others had a part in, or may have had.
 pub(super) fn cautions(comparison: &Comparison) -> Vec<String> {
@@ -212,6 +256,7 @@ pub(super) fn cautions(comparison: &Comparison) -> Vec<String> {
         let reasons = side.lacks.join("; ");
         lines.push(format!("Not all runs that were made are in {}: {reasons}.", side.name));
     }
+    lines.extend(doubts_of_pairs(comparison));
     let (all, disturbed) = (comparison.pairs.len(), comparison.pairs.iter());
     let disturbed: Vec<&Pair> = disturbed.filter(|pair| pair.is_disturbed()).collect();
     if let Some(pair) = disturbed.first() {

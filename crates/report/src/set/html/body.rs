@@ -42,7 +42,9 @@ fn head(out: &mut String, set: &Set, rows: &[Row<'_>]) {
              threads. Never compare them with those of a GPU.</p>\n",
         );
     }
-    for text in [set.doubt(), set.scaled()].into_iter().flatten() {
+    // Where there are records, the findings have it.
+    let none = set.incomplete().filter(|_| set.members.is_empty());
+    for text in [none, set.doubt(), set.scaled()].into_iter().flatten() {
         let _ = writeln!(out, "<p class=\"banner\" role=\"note\">{}</p>", markup(&text));
     }
     for sentence in conclusion::conclusion(set) {

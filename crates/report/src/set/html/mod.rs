@@ -44,6 +44,7 @@ const SCRIPTS: &[&str] = &[
 const ALLOWS: &str = "script-src 'unsafe-inline'; img-src data:";
 
 pub(super) fn render(set: &Set) -> String {
+    let set = &*set.for_people();
     let shown = &*set.in_requested_units();
     let rows = rows(shown);
     let mut out = String::with_capacity(1 << 20);

@@ -116,6 +116,9 @@ struct Bar {
 /// The plot of a set, or why there is none.
 pub(super) fn main(set: &Set) -> Result<Plot, &'static str> {
     let rows = rows(set);
+    if set.members.is_empty() && !set.lacks.is_empty() {
+        return Err("there is no record of a run that gpuio made");
+    }
     if rows.is_empty() {
         return Err("no job of these records has a result");
     }
@@ -144,6 +147,7 @@ pub(super) fn inside(plot: &Plot) -> String {
 /// The plot as a picture of its own, with what must not be overlooked and the curve of latencies
 /// below it; of a set without one, its reason.
 pub(super) fn render(set: &Set) -> String {
+    let set = &*set.for_people();
     let mut plot = main(set).unwrap_or_else(|why| Plot {
         title: "No plot".to_owned(),
         note: format!("No plot: {why}."),

@@ -332,6 +332,79 @@ fn a_metric_that_some_runs_lack_says_how_many_have_it() {
     assert!(html.contains("-: no interval is shown, since"), "{html}");
     let known = shown_at("html", &found, 1000);
     assert!(!known.contains("-: no interval is shown, since"), "{known}");
+    // Far apart or not: the runs that lack it may be those that would have had the worst.
+    let mut apart = [repeats("before", &NEAR), repeats("after", &times(0.5))];
+    apart[0].runs[0].figures.remove("p99.9");
+    apart[0].runs[0].latency = None;
+    let found = compare(&apart, &with_threshold(5.0, &["p99.9"]));
+    assert_eq!(row(&found, "p99.9").verdict, Verdict::NotEnoughRuns);
+    assert_eq!(found.outcome(), Some(Outcome::Undetermined));
+    let csv = shown("csv", &found);
+    let line = csv.lines().find(|line| line.contains(",p99.9,")).unwrap();
+    assert!(line.contains(",p99.9,,,,,,"), "no figure, no dash: {line}");
+}
+
+/// The doubts of a report about the figures of a side stand in every format; those of both sides
+/// and all loads once.
+#[test]
+fn doubts_about_a_side_stand_in_every_format() {
+    let from = |name: &str, source: &str, seconds: u64| {
+        let run = |nth: usize| {
+            runs(host(), &format!("{name}/{nth}.json"), |record| {
+                scale(record, 1.0);
+                record["jobs"][0]["proof"]["verdict"]["source"] = source.into();
+                if seconds == 0 {
+                    let kind = WarningKind::RunTooShort {
+                        elapsed_ns: 300_000_000,
+                        ios: 400,
+                        of_files: false,
+                        of_bytes: false,
+                        bytes_of: None,
+                    };
+                    let warning = Warning { job: None, text: kind.to_string(), kind };
+                    record["warnings"] = serde_json::to_value([warning]).unwrap();
+                }
+            })
+        };
+        side(name, (0..2).flat_map(run).collect())
+    };
+    let said = |sides: [Side; 2], words: &[&str], names: [&[&str]; 2]| {
+        let found = compare(&sides, &Options::default());
+        for format in ["text", "html", "markdown", "csv"] {
+            let page = shown_at(format, &found, 1000);
+            for words in words {
+                assert!(page.contains(words), "{format}: {words}: {page}");
+                let once = ["text", "markdown"].contains(&format);
+                assert!(!once || page.matches(words).count() == 1, "{format}: {page}");
+            }
+        }
+        let json: Value = serde_json::from_str(&shown("json", &found)).unwrap();
+        for (nth, names) in names.into_iter().enumerate() {
+            let all = json["pairs"][0]["doubts"][nth].as_array().unwrap();
+            let all: Vec<&str> = all.iter().map(|one| one["doubt"].as_str().unwrap()).collect();
+            assert_eq!(all, names);
+        }
+    };
+    let cache = "The rate is not that of storage: the page cache served the loads";
+    let not: &[&str] = &["not_storage"];
+    let both = format!("both sides: {cache}");
+    let sides = || [from("before", "page_cache", 1), from("after", "page_cache", 1)];
+    said(sides(), &[&both], [not, not]);
+    let holes = "The rate is not that of storage: no device holds the bytes";
+    let words = [format!("before: {cache}"), format!("after: {holes}")];
+    let sides = [from("before", "page_cache", 1), from("after", "holes", 1)];
+    said(sides, &[&words[0], &words[1]], [not, not]);
+    let short = "after: The job was too short for its rate or percentiles";
+    said(
+        [from("before", "storage", 1), from("after", "storage", 0)],
+        &[short],
+        [&[], &["too_short"]],
+    );
+    // A run of two.
+    let mut sides = [from("before", "storage", 1), from("after", "storage", 1)];
+    sides[1].runs[1].standing = vec![("not_storage", cache.to_owned())];
+    let part = format!("after: {cache} (in 1 of 2 runs)");
+    said(sides, &[&part], [&[], not]);
 }
 
 #[test]
