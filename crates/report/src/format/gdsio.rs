@@ -49,8 +49,8 @@ pub const SOFTWARE: &str = "# software GPU:";
 /// Everything that the lines can't say, each behind its word and a colon, so that a script that
 /// looks for `IoType:` ignores it: `# software GPU: …`, that the run did not end as requested, that
 /// its data was verified, that faults were injected, that it was too short or others are unknown,
-/// time for data between I/Os, contents that storage may be faster with, its ranks, parts of larger loads, paths, and others
-/// beside it. Without line feeds.
+/// time for data between I/Os, contents that storage may be faster with, its ranks, parts of larger
+/// loads, paths, and others beside it. Without line feeds.
 pub fn comments(record: &Record) -> Vec<String> {
     let mut all = Vec::new();
     if record.plan.software_gpu {
