@@ -82,7 +82,7 @@ impl Captured {
     fn found(&self) -> Vec<String> {
         let machine = &self.machine;
         let drives = machine.block.iter().filter(|device| device.facts.kind == BlockKind::Disk);
-        let drives = drives.count();
+        let drives = drives.filter(|device| !device.facts.is_optical()).count();
         let real = |nic: &&NicFacts| nic.pci.is_some() || !nic.rdma.is_empty();
         let nics = machine.nics.iter().filter(real).count();
         let cells = self.matrices.iter().map(crate::Matrix::filled).sum();

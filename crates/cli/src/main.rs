@@ -177,7 +177,7 @@ fn refused(words: &[OsString], error: clap::Error, command: &Command) -> Result<
         .or_else(|| args::for_gdsio(words, &error))
         .or_else(|| args::meant(words, &error, command))
         .or_else(apart)
-        .unwrap_or_else(|| error.render().to_string());
+        .unwrap_or_else(|| args::without_far_hints(words, error).render().to_string());
     output::print_message(text.trim_end());
     Ok(ExitCode::from(2))
 }

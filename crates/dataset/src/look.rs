@@ -254,6 +254,6 @@ fn owner(
     if !proof.is_ours() {
         return changed("nothing that gpuio wrote is left in it");
     }
-    let (pattern, size) = (proof.whole, found.size);
-    Ok(Owner::Ours(Entry { pattern, parts: Vec::new(), in_use: false, size, ..entry }))
+    // Its length as listed tells whether someone cut it.
+    Ok(Owner::Ours(Entry { pattern: proof.whole, parts: Vec::new(), in_use: false, ..entry }))
 }

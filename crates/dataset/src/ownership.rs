@@ -123,6 +123,8 @@ pub struct Verdict {
     pub parts: Vec<Range<u64>>,
     /// How many of its first bytes are known to hold the wanted pattern.
     pub kept: u64,
+    /// The length at which a run left this file of ours, where it is shorter now: someone cut it.
+    pub cut_from: Option<u64>,
     /// The key of the pattern that was found in it, which is what verification can hold it against;
     /// `None` where that is the job's own.
     pub key: Option<Key>,
@@ -259,6 +261,7 @@ fn absent(wanted: &Wanted, permit: &Permit, mut seen: Seen) -> Result<Verdict, R
         holds_pattern: false,
         parts: Vec::new(),
         kept: 0,
+        cut_from: None,
         key: None,
         dangers: Vec::new(),
     })
@@ -312,6 +315,7 @@ fn our_file(
         holds_pattern: holds_pattern && !too_short,
         parts,
         kept: if holds_pattern && !sparse { size.min(wanted.length) } else { 0 },
+        cut_from: Some(entry.size).filter(|listed| size < *listed),
         ..unwritten(GuardNote::Ours, TargetKind::File, &mut seen, Some(size))
     })
 }
@@ -442,6 +446,7 @@ fn unwritten(
         holds_pattern: false,
         parts: Vec::new(),
         kept: 0,
+        cut_from: None,
         key: None,
         dangers: Vec::new(),
     }

@@ -217,7 +217,7 @@ pub(crate) fn judge(
         return unknown(why.unwrap_or("utilisation is not known").to_owned());
     };
     let Some(least) = plan.least_utilisation_percent else {
-        let why = "no utilisation that is to be reached was given (utilisation=90)";
+        let why = "no utilisation to reach was given; utilisation=90 asks for 90 %";
         return unknown(why.to_owned());
     };
     if percent >= least {

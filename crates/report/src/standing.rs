@@ -146,7 +146,7 @@ pub(crate) fn sampled(plan: &JobPlan, result: &JobResult) -> Option<String> {
     let blocks = found.blocks;
     match found.repeated() {
         little if little < REPEATS => is_foreign(plan)
-            .then(|| format!("in {} hardly any words repeat", many(blocks, "sampled block"))),
+            .then(|| format!("hardly any words repeat in {}", many(blocks, "sampled block"))),
         _ if found.zero_blocks > 0 => {
             let of = many(blocks, "sampled block is|sampled blocks are");
             Some(format!("{} of {of} all zero", found.zero_blocks))

@@ -192,6 +192,63 @@ pub fn trouble(outcome: &VerifyOutcome) -> Option<String> {
     [outcome].into_iter().collect::<Checked>().trouble()
 }
 
+/// Whether something was checked, and all of it is right.
+pub(crate) fn is_right(outcome: &VerifyOutcome) -> bool {
+    trouble(outcome).is_none() && outcome.timed_blocks + outcome.pass_blocks > 0
+}
+
+/// The data that was verified.
+pub(crate) fn subject(outcome: &VerifyOutcome) -> &'static str {
+    match outcome.subject {
+        // Old records do not tell these apart.
+        VerifySubject::Unspecified => "",
+        VerifySubject::Reads => "reads, ",
+        VerifySubject::ReadsAndWrites => "reads, and writes read back, ",
+        VerifySubject::TimedReads => "timed reads (writes were not read back), ",
+        VerifySubject::TimedWrites => "timed writes, read back, ",
+        VerifySubject::Rewritten => {
+            "data rewritten after the measurement (timed writes were not verified), "
+        }
+    }
+}
+
+/// The data that was checked, and where.
+pub(crate) fn checked(outcome: &VerifyOutcome) -> String {
+    let mut parts = Vec::new();
+    if outcome.timed_blocks > 0 {
+        parts.push(format!(
+            "{} ({})",
+            many(outcome.timed_blocks, "timed block"),
+            bytes(outcome.timed_bytes)
+        ));
+    }
+    if outcome.pass_blocks > 0 {
+        let sample = match outcome.sample_of_bytes {
+            None => String::new(),
+            Some(of) => format!(", a random sample of {} in a limited time,", bytes(of)),
+        };
+        parts.push(format!(
+            "{} ({}){sample} afterwards",
+            many(outcome.pass_blocks, "block"),
+            bytes(outcome.pass_bytes)
+        ));
+    }
+    if parts.is_empty() {
+        return "no block was checked".to_owned();
+    }
+    let memory = outcome.checked_in.replace(", by ", " by ");
+    let filled = match outcome.filled_bytes {
+        0 => String::new(),
+        filled => format!("; {} that no timed write reached were filled, unchecked", bytes(filled)),
+    };
+    format!("{}, checked in {memory}{filled}", parts.join(" and "))
+}
+
+/// Which data is right, and how much of it was checked, where and when. `others`: `all right`.
+pub(crate) fn right_words(outcome: &VerifyOutcome, others: &str) -> String {
+    format!("{}{others}: {}", subject(outcome), checked(outcome))
+}
+
 /// Verification in a word or two: `ok`; `rewritten, ok` if other data than the timed writes was
 /// verified; `reads ok` if only reads were; `sample ok` if a part was; `nothing`; `3 bad`, `2
 /// failed`, `cut short`, or `-` if off.

@@ -140,8 +140,14 @@ pub(crate) fn is_mix(plan: &JobPlan) -> bool {
     plan.directions().len() > 1
 }
 
+/// The load of a replay: the order of its calls is the trace's.
+const AS_RECORDED: &str = "as recorded";
+
 /// The load of a job: as the `rw` key has it, of a mix with its shares, `randrw 70/30`.
 pub(crate) fn load_word(plan: &JobPlan) -> String {
+    if plan.replay.is_some() {
+        return AS_RECORDED.to_owned();
+    }
     match (plan.read_percent, plan.read_share()) {
         (1..100, Some(reads)) => format!("{} {reads}/{}", rw(plan), 100 - reads),
         (1..100, None) => format!("{} by rates", rw(plan)),
@@ -153,6 +159,7 @@ pub(crate) fn load_word(plan: &JobPlan) -> String {
 /// those of reads alone.
 pub(crate) fn rw_of(plan: &JobPlan, direction: Towards) -> String {
     match plan.directions() {
+        _ if plan.replay.is_some() => format!("{}s {AS_RECORDED}", direction.name()),
         [_] => rw(plan).to_owned(),
         _ => format!("{} {}s", load_word(plan), direction.name()),
     }
@@ -162,6 +169,8 @@ pub(crate) fn rw_of(plan: &JobPlan, direction: Towards) -> String {
 pub(crate) fn rw_short(plan: &JobPlan, direction: Option<Towards>) -> String {
     let mix = if is_random(plan) { "randrw" } else { "rw" };
     match (is_mix(plan), direction) {
+        (_, Some(direction)) if plan.replay.is_some() => direction.name().to_owned(),
+        (_, None) if plan.replay.is_some() => "both".to_owned(),
         (false, _) => rw(plan).to_owned(),
         (true, Some(direction)) => format!("{mix} {}", &direction.name()[..1]),
         (true, None) => mix.to_owned(),
@@ -215,6 +224,22 @@ pub(crate) fn sizes_short(plan: &JobPlan) -> String {
     match plan.write_blocks.as_slice() {
         [] => reads,
         writes => format!("{reads},{}", blocks_short(writes)),
+    }
+}
+
+/// The sizes of the I/Os of one direction: of its blocks, or the mean of recorded calls.
+pub(crate) fn sizes_of(plan: &JobPlan, direction: Towards) -> String {
+    let blocks = plan.sizes_of(direction == Towards::Write);
+    let mean = plan.replay.as_ref().and_then(|replay| match direction {
+        Towards::Read => replay.read_bytes.checked_div(replay.reads),
+        Towards::Write => {
+            replay.written_bytes.checked_div(replay.calls.saturating_sub(replay.reads))
+        }
+    });
+    match mean.filter(|mean| *mean < block_bounds(blocks).1) {
+        Some(mean) if mean.is_multiple_of(1 << 10) => format!("mean {}", format_bytes(mean)),
+        Some(mean) => format!("mean {}", bytes(mean)),
+        None => blocks_short(blocks),
     }
 }
 

@@ -6,7 +6,10 @@ use std::path::Path;
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use gpuio_base::nearest::nearest;
 use gpuio_base::units::ShellLine;
+
+use super::gdsio::{Taken, taken};
 
 /// Suggests the words to type instead, where `-f` names a job file.
 pub(crate) fn for_fio(words: &[OsString], error: &clap::Error) -> Option<String> {
@@ -41,7 +44,8 @@ pub(crate) fn two_dashes(words: &[OsString]) -> Vec<OsString> {
     each.collect()
 }
 
-/// Suggests the words to type instead, where the flag that clap refused is one of gdsio's.
+/// Suggests the words to type instead, where the flag that clap refused is one of gdsio's and
+/// `gpuio gdsio` would take the whole line.
 pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
@@ -63,9 +67,15 @@ pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<Strin
             ShellLine::new("gpuio bench").file(file)
         ));
     }
+    let words = rest.iter().map(|word| word.to_str().map(str::to_owned));
+    let line = ShellLine::new("gpuio gdsio").words(rest);
+    let line = match taken(&words.collect::<Option<Vec<String>>>()?) {
+        Taken::As => line,
+        Taken::WithTarget => line.word("-D").word("DIRECTORY"),
+        Taken::No => return None,
+    };
     Some(format!(
-        "error: '{flag}' is a flag of gdsio. Its flags go to the verb of that name:\n  {}",
-        ShellLine::new("gpuio gdsio").words(rest)
+        "error: '{flag}' is a flag of gdsio. Its flags go to the verb of that name:\n  {line}"
     ))
 }
 
@@ -157,8 +167,17 @@ fn behind_a_flag(words: &[OsString], verb: &Command) -> Option<String> {
 /// file also goes to `--set`.
 const OTHER_NAMES: &[(&[&str], &str, &str)] = &[
     (&["--once", "-1"], "count", "1"),
+    (&["-D", "--dir"], "directory", "DIR"),
+    (&["-t"], "threads", "N"),
+    (&["-b"], "bs", "4k"),
+    (&["-s"], "size", "1G"),
+    (&["-f"], "filename", "FILE"),
+    (&["-r"], "rw", "read"),
+    (&["-V"], "verify", ""),
     (&["--samples", "--iterations", "-n"], "count", "N"),
     (&["--delay", "--watch", "-d", "-i"], "interval", "1s"),
+    // A letter of a verb that repeats comes first.
+    (&["-d"], "directory", "DIR"),
     (&["--repeat", "--runs", "--iterations", "--loops", "--repetitions"], "repeat", "N"),
     (&["--time", "--duration", "--seconds", "--timeout", "-T"], "runtime", "10s"),
     (&["--warmup", "--warm-up", "--ramp-time"], "ramp", "5s"),
@@ -280,6 +299,31 @@ pub(crate) fn meant(words: &[OsString], error: &clap::Error, command: &Command) 
     }
 }
 
+/// Takes what clap suggests from an error where it is not near to the word, or is to give a flag as
+/// a value behind `--`, which only `gpuio exec` has words behind.
+pub(crate) fn without_far_hints(words: &[OsString], mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    if words.get(1).is_none_or(|verb| verb != "exec") {
+        error.insert(ContextKind::Suggested, ContextValue::None);
+    }
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        _ => None,
+    };
+    let is_far = text(ContextKind::SuggestedArg).zip(text(ContextKind::InvalidArg)).is_some_and(
+        |(near, word)| {
+            let is_begun = near.starts_with(word) || word.starts_with(near);
+            !is_begun && nearest(word.trim_matches('-'), [near.trim_matches('-')]).is_none()
+        },
+    );
+    if is_far {
+        error.insert(ContextKind::SuggestedArg, ContextValue::None);
+    }
+    error
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -382,6 +426,9 @@ mod tests {
             ("gpuio bench --parse-only a.fio", ": --dry-run does that"),
             ("gpuio bench --bandwidth-log a.fio", ": --set write_bw_log=NAME does"),
             ("gpuio bench --rand -t 4", "--rw randread does"),
+            ("gpuio bench -t 4 -b 4k --rand -r", "--threads N does"),
+            ("gpuio bench -d gd", "--directory DIR does"),
+            ("gpuio bench --rw read -D gd", "--directory DIR does"),
             ("gpuio bench --enghelp", "gpuio list"),
             ("gpuio bench --client h", "a launcher"),
         ] {
@@ -391,6 +438,18 @@ mod tests {
         for other in ["gpuio nothing", "gpuio why 0", "gpuio bench --none", "gpuio why --none"] {
             assert_eq!(said(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_flag_that_is_far_from_the_word_is_no_hint() {
+        let said = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let error = crate::args::command().try_get_matches_from(&words).unwrap_err();
+            without_far_hints(&words, error).to_string()
+        };
+        assert!(!said("gpuio bench --lockfile=x").contains("--blocksize"));
+        assert!(said("gpuio bench --thread-s 4").contains("'--threads'"));
+        assert!(!said("gpuio bench -y").contains("as a value"));
     }
 
     #[test]
@@ -417,7 +476,10 @@ mod tests {
         let line = "-x 0 -d 0 -w 4 -s 1G -i 1M -I 0";
         for before in ["gpuio bench", "gpuio"] {
             let said = hint(&format!("{before} {line}")).unwrap();
-            assert!(said.contains(&format!("gpuio gdsio {line}")), "{said}");
+            assert!(said.ends_with(&format!("gpuio gdsio {line} -D DIRECTORY")), "{said}");
+        }
+        for refused in ["-d gd", "--rw read -D gd", "-D gd -w x"] {
+            assert_eq!(hint(&format!("gpuio bench {refused}")), None, "{refused}");
         }
         assert!(hint("gpuio bench -f a.fio").unwrap().ends_with("gpuio bench a.fio"));
         assert!(hint("gpuio bench -D a;b -x 0").unwrap().ends_with("gpuio gdsio -D 'a;b' -x 0"));

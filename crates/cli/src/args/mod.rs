@@ -6,6 +6,7 @@
 mod examples;
 mod exec;
 mod fio;
+mod gdsio;
 mod generate;
 mod keys;
 mod machine;
@@ -38,10 +39,11 @@ use crate::formats;
 
 pub(crate) use exec::Exec;
 pub(crate) use fio::spoken;
+pub(crate) use gdsio::{SWITCHES as GDSIO_SWITCHES, option as gdsio_option, parse as parse_gdsio};
 pub(crate) use generate::{Explain, Generate, List, What, explained};
 pub(crate) use keys::{Given, Keyed, OwnFlags, asks_for_load};
 pub(crate) use machine::{Check, Collect, Plan, Topo};
-pub(crate) use mistaken::{for_fio, for_gdsio, meant, two_dashes, value_apart};
+pub(crate) use mistaken::{for_fio, for_gdsio, meant, two_dashes, value_apart, without_far_hints};
 pub(crate) use network::Network;
 pub(crate) use prefetch::Prefetch;
 pub(crate) use ranks::{RankFlags, RankLimits};

@@ -7,14 +7,17 @@ use std::process::ExitCode;
 
 use gpuio_base::units::many;
 use gpuio_drivers::cufile::Base;
-use gpuio_job::spec::{Dialect, GDSIO_KEYS, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
+use gpuio_job::spec::{Dialect, GdsioRequest, GdsioRun, JobSpec, Rw, Spec};
 use gpuio_load::run::Permit;
 use gpuio_record::{IoFailure, JobPlan, JobResult, Record, VerifyMode};
 use gpuio_report::format::gdsio::{self as line, Job};
 use gpuio_report::format::text::Show;
 
 use super::bench::report_unused;
-use crate::args::{CufileFlags, Out, RankFlags, RankLimits};
+use crate::args::{
+    self, CufileFlags, GDSIO_SWITCHES as SWITCHES, Out, RankFlags, RankLimits,
+    gdsio_option as option,
+};
 use crate::cufile;
 use crate::failure::Failure;
 use crate::fio_logs::Logs;
@@ -30,27 +33,8 @@ use crate::unused;
 
 const HELP: &str = include_str!("gdsio_help.txt");
 
-/// gpuio's own long options that take a value and concern output and permission.
-const OTHERS: &[&str] = &[
-    "--format",
-    "--output",
-    "--destroy-data-on",
-    "--cufile-lib",
-    "--cufile-set",
-    "--share",
-    "--rank-timeout",
-];
-/// gpuio's own long options without a value.
-const SWITCHES: &[&str] = &["--overwrite", "--dry-run", "--quiet", "--per-rank"];
-
 /// Options that may be repeated.
 const MANY: &[&str] = &["--set", "--destroy-data-on", "--cufile-set"];
-
-/// Returns the option of this name, which the parser gives without its dashes.
-fn option(name: &str) -> Option<&'static str> {
-    let all = GDSIO_KEYS.iter().chain(OTHERS).chain(SWITCHES);
-    all.copied().find(|flag| flag.strip_prefix("--") == Some(name))
-}
 
 /// Flags of `gpuio bench` that gdsio spells in another way, longer ones first.
 const SPELLED: [(&str, &str); 6] = [
@@ -101,10 +85,7 @@ pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
 }
 
 fn parse(words: &[String]) -> Result<GdsioRequest, Failure> {
-    // An unknown option takes a value too, so that the error names the option and not its value.
-    let takes_value = |name: &str| option(name).is_none_or(|flag| !SWITCHES.contains(&flag));
-    gpuio_job::spec::parse_gdsio(words, &takes_value)
-        .map_err(|error| Failure::Usage(error.to_string()))
+    args::parse_gdsio(words).map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// The command line, ready to run.

@@ -1,7 +1,7 @@
 //! Command lines in fio's words.
 
 use super::ini::{FIO_MARK, has_key_of};
-use super::{Dialect, JobSpec, Origin};
+use super::{Dialect, JobSpec, Origin, find};
 
 /// Gives a job that flags alone describe fio's meanings, where they are fio's: with `ioengine`, or
 /// with `--name` beside which no word is gpuio's own. A note says so. Other jobs stay as they are.
@@ -17,7 +17,7 @@ pub fn speak_fio(job: &mut JobSpec) {
     let (flag, instead) = match (marked, named) {
         (true, _) => ("--ioengine", "--engine"),
         (false, true) => ("--name", "a line without it"),
-        (false, false) => return,
+        (false, false) => return job.notes.extend(own_defaults(job)),
     };
     job.dialect = Some(Dialect::Fio);
     job.notes.push(format!(
@@ -26,10 +26,43 @@ pub fn speak_fio(job: &mut JobSpec) {
     ));
 }
 
+/// The note on a word of gdsio's among flags alone, which changes no default. Nothing is to be said
+/// where both that differ most are given.
+fn own_defaults(job: &JobSpec) -> Option<String> {
+    let of_gdsio = |key: &str| find(key).is_some_and(|key| key.dialect == Dialect::Gdsio);
+    let said = job.requested.values().find(|requested| of_gdsio(requested.key))?;
+    let given = ["engine", "depth"].iter().all(|field| job.origin(field).is_some());
+    (!given).then(|| {
+        format!(
+            "{} is gdsio's word, and what no flag says is as in gpuio, not as in gdsio (among \
+             others engine and depth); gpuio gdsio has gdsio's defaults",
+            said.key
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::spec::{Origin, apply};
+
+    #[test]
+    fn a_word_of_gdsios_changes_no_default_and_a_note_says_so() {
+        for (words, notes) in [
+            ("xfer_type=1 num_threads=2", 1),
+            ("num_threads=2", 1),
+            ("xfer_type=1 engine=psync depth=1", 0),
+            ("path=host threads=2", 0),
+        ] {
+            let mut job = JobSpec::new("job");
+            for word in words.split(' ') {
+                let (key, value) = word.split_once('=').unwrap();
+                apply(&mut job, key, value, Origin::Flag("--set")).unwrap();
+            }
+            speak_fio(&mut job);
+            assert_eq!((job.dialect, job.notes.len()), (None, notes), "{words}");
+        }
+    }
 
     #[test]
     fn a_line_of_fios_words_has_its_meanings() {

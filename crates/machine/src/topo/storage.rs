@@ -66,8 +66,7 @@ fn kind(one: &BlockDevice) -> Cow<'_, str> {
         (BlockKind::Md, Some(lacks @ 1..)) => format!("{level}, lacks {lacks}").into(),
         (BlockKind::Md, _) => level.into(),
         (BlockKind::DeviceMapper, _) => one.mapper.as_deref().unwrap_or("volume").into(),
-        // The kernel's name of all optical drives.
-        _ if one.facts.name.starts_with("sr") => "optical drive".into(),
+        _ if one.facts.is_optical() => "optical drive".into(),
         _ => "disk".into(),
     }
 }

@@ -38,7 +38,7 @@ pub use process::{LibraryMaker, MappedLibrary, OpenFile, ProcessUse};
 pub use server_route::ServerRoute;
 pub use storage::{
     BlockCounters, BlockFacts, BlockKind, DeviceNumber, DirectAlignment, FileFacts, MountFacts,
-    ProcessIo, Residency, ResidencyMethod, TargetStorage,
+    ProcessIo, Residency, ResidencyMethod, TargetStorage, is_optical,
 };
 pub use system::{
     CrossRootPort, KernelConfig, Listed, Machine, ModuleFacts, PrintedCell, Settings,

@@ -159,7 +159,18 @@ pub struct BlockFacts {
     pub members: Vec<BlockFacts>,
 }
 
+/// Whether this is the kernel's name of an optical drive: `sr0`.
+pub fn is_optical(name: &str) -> bool {
+    let number = name.strip_prefix("sr").unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 impl BlockFacts {
+    /// Whether it is an optical drive, by the kernel's name of them all.
+    pub fn is_optical(&self) -> bool {
+        is_optical(&self.name)
+    }
+
     /// A device of which nothing else is known, made of no others.
     pub fn unread(name: &str, device: DeviceNumber, kind: BlockKind) -> BlockFacts {
         BlockFacts {

@@ -8,6 +8,7 @@ use crate::Recheck;
 use crate::number::{float, many};
 use crate::others;
 use crate::standing;
+use crate::verification;
 use crate::workload::{fixed_block, is_random, jobs, scaled_in_words};
 
 const KIB: u64 = 1024;
@@ -47,9 +48,9 @@ pub const SOFTWARE: &str = "# software GPU:";
 
 /// Everything that the lines can't say, each behind its word and a colon, so that a script that
 /// looks for `IoType:` ignores it: `# software GPU: …`, that the run did not end as requested, that
-/// faults were injected, that it was too short or others are unknown, time for data between I/Os,
-/// contents that storage may be faster with, its ranks, parts of larger loads, paths, and others
-/// beside it. Without line feeds.
+/// its data was verified, that faults were injected, that it was too short or others are unknown,
+/// time for data between I/Os, contents that storage may be faster with, its ranks, parts of larger
+/// loads, paths, and others beside it. Without line feeds.
 pub fn comments(record: &Record) -> Vec<String> {
     let mut all = Vec::new();
     if record.plan.software_gpu {
@@ -75,6 +76,11 @@ pub fn comments(record: &Record) -> Vec<String> {
         jobs(record).filter_map(line).collect::<Vec<_>>()
     };
     all.extend(of_jobs("wrong data", &|_, job| standing::wrong_data(job)));
+    let right = |job: &JobResult| {
+        let outcome = job.verify.as_ref().filter(|outcome| verification::is_right(outcome))?;
+        Some(verification::right_words(outcome, "all right"))
+    };
+    all.extend(of_jobs("verified", &|_, job| right(job)));
     all.extend(of_jobs("faults injected", &|plan, _| plan.inject.clone()));
     // A line of gdsio has no percentiles, which may lack I/Os too.
     let too_short = |plan: &JobPlan| {

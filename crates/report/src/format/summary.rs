@@ -95,7 +95,10 @@ fn head(record: &Record) -> Section {
 /// Threads, I/Os in flight and bytes of the jobs, in one line.
 fn asked(record: &Record) -> Option<String> {
     let loads = jobs(record).map(|(plan, _)| {
-        let load = format!("{} {}", load_word(plan), blocks_short(&plan.blocks));
+        let load = match plan.replay {
+            Some(_) => load_word(plan),
+            None => format!("{} {}", load_word(plan), blocks_short(&plan.blocks)),
+        };
         ((plan.threads, plan.depth), load)
     });
     let loads = grouped(loads);
@@ -205,6 +208,9 @@ impl Load<'_> {
 
     /// `1M reads`, `4K random writes`.
     fn words(&self) -> String {
+        if self.0.plan.replay.is_some() {
+            return rw_of(self.0.plan, self.0.direction);
+        }
         let random = if is_random(self.0.plan) { "random " } else { "" };
         let mix = match self.0.plan.directions() {
             [_] => String::new(),

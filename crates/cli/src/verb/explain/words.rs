@@ -108,7 +108,8 @@ pub(super) fn find(word: &str) -> Option<(String, String)> {
     let mark = word.split_once(':').map(|(mark, _)| format!("{mark}:"));
     let title = word.trim_end_matches([':', '?']);
     let first = title.split(", ").next().unwrap_or_default();
-    let own = [word, bare, title, first].into_iter().find_map(|known| of(plain(known)));
+    let whole = format!("the {title}");
+    let own = [word, bare, title, first, &whole].into_iter().find_map(|known| of(plain(known)));
     let own = own.or_else(|| of(plain(&mark?)).map(|(_, meaning)| (word.to_owned(), meaning)));
     let mut named: Vec<(String, String)> = names();
     named.retain(|(name, _)| plain(name) == plain(word));

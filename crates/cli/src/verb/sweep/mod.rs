@@ -212,5 +212,6 @@ fn left(resolved: &ResolvedSweep, directory: &SweepDirectory, each: Duration) ->
     let all = directory.sweep.points.len();
     let time = table::long(each * owed);
     let all = many(all as u64, "point");
-    format!("   [{ended} of {all} complete; at least {owed} more and {time}]")
+    let owed = many(owed.into(), "more run");
+    format!("   [{ended} of {all} complete; at least {owed}, about {time}]")
 }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use gpuio_base::units::{format_bytes, many};
 use gpuio_host::Root;
 use gpuio_host::target::{Directory, Opened};
 use gpuio_record::{GuardNote, JobPlan, JobResult, Plan, TargetKind, TargetPlan, VerifyMode};
@@ -377,6 +378,7 @@ pub fn check_all(
         let earlier = earlier_writers(before, job.group);
         let mut notes: Vec<Option<(GuardNote, Option<TargetKind>)>> =
             Vec::with_capacity(job.targets.len());
+        let mut cut = Vec::new();
         for (target, wanted) in own.targets.iter().zip(wants(&own)) {
             let writers = earlier.get(target.path.as_str()).map_or(&[][..], Vec::as_slice);
             let seen = check_with(&mut lists, &wanted, permit, root);
@@ -385,7 +387,10 @@ pub fn check_all(
                 false => Ok(verdict),
             });
             notes.push(match seen {
-                Ok(verdict) => Some((verdict.note, Some(verdict.kind))),
+                Ok(verdict) => {
+                    cut.extend(Cut::of(&verdict));
+                    Some((verdict.note, Some(verdict.kind)))
+                }
                 Err(refusal) => match once_written(&refusal, writers, &wanted, target) {
                     Some(note) => Some((note, None)),
                     None => {
@@ -395,6 +400,8 @@ pub fn check_all(
                 },
             });
         }
+        let cut = cut_in_words(&cut).filter(|text| !job.notes.contains(text));
+        job.notes.extend(cut);
         let noted = job.targets.iter_mut().zip(notes);
         for (target, (guard, kind)) in noted.filter_map(|(target, note)| Some((target, note?))) {
             target.guard = guard;
@@ -402,6 +409,36 @@ pub fn check_all(
         }
     }
     if refused.is_empty() { Ok(()) } else { Err(DataSetError::Refused(refused)) }
+}
+
+/// A file of ours that someone cut and that is filled again before the load.
+struct Cut {
+    path: PathBuf,
+    size: u64,
+    listed: u64,
+}
+
+impl Cut {
+    fn of(verdict: &Verdict) -> Option<Cut> {
+        let listed = verdict.cut_from.filter(|_| verdict.fill)?;
+        Some(Cut { path: verdict.path.clone(), size: verdict.size_bytes?, listed })
+    }
+}
+
+/// The first of these files with both lengths, and how many more there are.
+fn cut_in_words(cut: &[Cut]) -> Option<String> {
+    let (Cut { path, size, listed }, more) = cut.split_first()?;
+    let others = match more.len() {
+        0 => String::new(),
+        more => format!(" (and {})", many(more as u64, "more file")),
+    };
+    Some(format!(
+        "{} had {} when a run of gpuio's left it and has {} now{others}: someone cut it, and what \
+         is missing is written again before the load",
+        path.display(),
+        format_bytes(*listed),
+        format_bytes(*size)
+    ))
 }
 
 /// A job of an earlier group, its target, and the bytes of it that the job uses.

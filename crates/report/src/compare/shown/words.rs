@@ -185,10 +185,8 @@ pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
     let rows = || comparison.pairs.iter().flat_map(|pair| &pair.rows);
     let relevant = rows().filter(|row| !matches!(row.basis, Basis::Rounding)).count();
     if relevant >= 20 {
-        let lines_off = relevant / 20;
-        lines.push(format!(
-            "{relevant} intervals: about {lines_off} of them miss the true ratio by chance alone"
-        ));
+        let off = many((relevant / 20) as u64, "of them misses|of them miss");
+        lines.push(format!("{relevant} intervals: about {off} the true ratio by chance alone"));
     }
     if rows().any(|row| row.is_of_all && interval(row).starts_with('-')) {
         lines.push(NO_INTERVAL.to_owned());

@@ -1,7 +1,7 @@
 //! Page cache and storage traffic during the job.
 
 use gpuio_base::document::{Cell, Columns, Item, Layout, List, Section, grouped, unique};
-use gpuio_record::{JobPlan, JobResult, Record, StorageReading, Towards};
+use gpuio_record::{DirectMode, JobPlan, JobResult, Record, StorageReading, Towards};
 
 use crate::number::{bytes, float, iops};
 use crate::standing;
@@ -34,13 +34,15 @@ pub(super) fn section(record: &Record) -> Section {
             row.job.filter(|(plan, _)| is_own(plan)).and_then(|(_, job)| of(job)).map(Cell::bytes)
         }
     };
+    let buffered = jobs(record).any(|(plan, job)| fills_cache(plan, job));
+    let written = if buffered { "written" } else { "to storage" };
     let table = Columns::<Row<'_>>::new()
         .words("job", |row| {
             row.job.map_or_else(Cell::default, |(plan, _)| plan.name.clone().into())
         })
         .figures("cached", of_job(cached))
         .figures("from storage", moved(Towards::Read, |job| job.cache.process_read_bytes))
-        .figures("to storage", moved(Towards::Write, |job| job.cache.process_write_bytes))
+        .figures(written, moved(Towards::Write, |job| job.cache.process_write_bytes))
         .when(named, |columns| {
             let device = |row: &Row<'_>| row.reading.map(|reading| reading.device.clone());
             columns.words("device", move |row| device(row).unwrap_or_default())
@@ -59,8 +61,10 @@ pub(super) fn section(record: &Record) -> Section {
     let mut section = Section::new("", if table.is_empty() { "" } else { &title });
     let several = jobs(record).any(|(plan, _)| beside(plan));
     let counted = format!(
-        "from and to storage: bytes of this process{}; {}: requests of all processes, flushes too",
+        "{}: bytes of this process{}{}; {}: requests of all processes, flushes too",
+        if buffered { "from storage, written" } else { "from and to storage" },
         if several { ", of all jobs that ran together" } else { "" },
+        if buffered { "; written to the page cache, they count when they are there" } else { "" },
         if named { "devices" } else { device }
     );
     let counted = (!table.is_empty()).then(|| Item::new("counted", counted));
@@ -73,6 +77,11 @@ pub(super) fn section(record: &Record) -> Section {
     let below: Vec<Item> = counted.into_iter().chain(contents).chain(reasons(record)).collect();
     section.table(table).list(List::new(Layout::labels(0), below));
     section
+}
+
+/// Whether the kernel counts what the job writes when it is in the page cache.
+fn fills_cache(plan: &JobPlan, job: &JobResult) -> bool {
+    job.write.bytes > 0 && plan.direct == DirectMode::Buffered
 }
 
 fn rows<'r>(plan: &'r JobPlan, job: &'r JobResult) -> Vec<Row<'r>> {

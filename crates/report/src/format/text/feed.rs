@@ -481,7 +481,7 @@ fn waits(job_plan: &JobPlan, plan: &FeedPlan, found: &FeedResult) -> String {
     )
 }
 
-/// The times of the batches beside those that they were to keep, and the storage alone. The verdict
+/// The times of the batches beside those that they were to keep, and the file leg. The verdict
 /// is the answer above.
 fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option<String> {
     let slo = plan.slo?;
@@ -501,7 +501,7 @@ fn service_level(plan: &FeedPlan, found: &FeedResult, job: &JobResult) -> Option
     let file = side.latency.as_ref().and_then(|latency| latency.file.as_ref());
     let alone = file.and_then(|summary| summary.percentile(ServiceLevel::AT[0])).map(time);
     let alone = alone.map_or_else(String::new, |time| {
-        format!("; {} % of the I/Os within {time} by the storage alone", ServiceLevel::AT[0])
+        format!("; file leg of {} % of the I/Os within {time}", ServiceLevel::AT[0])
     });
     let name = slo.name().map_or_else(String::new, |name| format!(" {name}"));
     Some(format!("service level{name}: {}{alone}", limits.collect::<Vec<_>>().join("; ")))

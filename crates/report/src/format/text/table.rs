@@ -15,7 +15,7 @@ use crate::ceilings;
 use crate::number::{throughput, time};
 use crate::standing;
 use crate::verification;
-use crate::workload::{is_mix, jobs, load_word, rw_of, rw_short, sizes_short};
+use crate::workload::{is_mix, jobs, load_word, rw_of, rw_short, sizes_of};
 
 /// The content of a cell of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -289,7 +289,7 @@ fn job_line(
         (Of::Path, path_cell(&plan.path.choice.actual, plan.uses_software_gpu())),
         (Of::Taken, proof::cell(job.proof.as_ref())),
         (Of::Engine, engine_cell(plan, job).into()),
-        (Of::Bs, sizes_short(plan).into()),
+        (Of::Bs, sizes_of(plan, direction).into()),
         (Of::Rw, rw),
         (Of::Threads, format!("{}×{}", plan.threads, plan.depth).into()),
         (Of::Throughput, marked_rate(result.bytes_per_s, marks)),

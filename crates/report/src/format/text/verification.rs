@@ -2,11 +2,11 @@
 
 use gpuio_base::document::{Item, Layout, List, Section};
 use gpuio_base::units::format_bytes;
-use gpuio_record::{JobPlan, Record, VerifyMismatch, VerifyOutcome, VerifySubject, WrittenAs};
+use gpuio_record::{JobPlan, Record, VerifyMismatch, VerifyOutcome, WrittenAs};
 
 use super::SOFTWARE_GPU;
-use crate::number::{bytes, many};
-use crate::verification::{Checked, trouble as trouble_of};
+use crate::number::many;
+use crate::verification::{Checked, checked, is_right, right_words, subject};
 use crate::workload::jobs;
 
 /// One line for everything that is right, per place where it was checked; details of the rest.
@@ -28,7 +28,7 @@ pub(super) fn section(record: &Record) -> Section {
         let mut soft = jobs(record).filter(|(plan, _)| plan.uses_software_gpu());
         mark(soft.any(|(_, job)| job.verify.as_ref().is_some_and(of)))
     };
-    let line = |sum| format!("{}{others}: {}{}", subject(sum), checked(sum), mark(sum));
+    let line = |sum| right_words(sum, others) + &mark(sum);
     let right = right.iter().map(line);
     if none_wrong {
         section.title = "".into();
@@ -38,11 +38,6 @@ pub(super) fn section(record: &Record) -> Section {
         section.list(List::of(2, right));
     }
     section
-}
-
-/// Whether something was checked, and all of it is right.
-fn is_right(outcome: &VerifyOutcome) -> bool {
-    trouble_of(outcome).is_none() && outcome.timed_blocks + outcome.pass_blocks > 0
 }
 
 /// Whether both are of one kind of data, checked in one place.
@@ -74,53 +69,6 @@ fn add(sums: &mut Vec<VerifyOutcome>, outcome: &VerifyOutcome) {
         }
         None => sums.push(outcome.clone()),
     }
-}
-
-/// The data that was verified.
-fn subject(outcome: &VerifyOutcome) -> &'static str {
-    match outcome.subject {
-        // Old records do not tell these apart.
-        VerifySubject::Unspecified => "",
-        VerifySubject::Reads => "reads, ",
-        VerifySubject::ReadsAndWrites => "reads, and writes read back, ",
-        VerifySubject::TimedReads => "timed reads (writes were not read back), ",
-        VerifySubject::TimedWrites => "timed writes, read back, ",
-        VerifySubject::Rewritten => {
-            "data rewritten after the measurement (timed writes were not verified), "
-        }
-    }
-}
-
-/// The data that was checked, and where.
-fn checked(outcome: &VerifyOutcome) -> String {
-    let mut parts = Vec::new();
-    if outcome.timed_blocks > 0 {
-        parts.push(format!(
-            "{} ({})",
-            many(outcome.timed_blocks, "timed block"),
-            bytes(outcome.timed_bytes)
-        ));
-    }
-    if outcome.pass_blocks > 0 {
-        let sample = match outcome.sample_of_bytes {
-            None => String::new(),
-            Some(of) => format!(", a random sample of {} in a limited time,", bytes(of)),
-        };
-        parts.push(format!(
-            "{} ({}){sample} afterwards",
-            many(outcome.pass_blocks, "block"),
-            bytes(outcome.pass_bytes)
-        ));
-    }
-    if parts.is_empty() {
-        return "no block was checked".to_owned();
-    }
-    let memory = outcome.checked_in.replace(", by ", " by ");
-    let filled = match outcome.filled_bytes {
-        0 => String::new(),
-        filled => format!("; {} that no timed write reached were filled, unchecked", bytes(filled)),
-    };
-    format!("{}, checked in {memory}{filled}", parts.join(" and "))
 }
 
 fn trouble(section: &mut Section, plan: &JobPlan, outcome: &VerifyOutcome) {

@@ -14,7 +14,7 @@ mod matrix;
 mod nvlink;
 mod style;
 
-use gpuio_record::facts::Machine;
+use gpuio_record::facts::{Machine, is_optical};
 
 use crate::topo::Topology;
 
@@ -64,7 +64,8 @@ pub fn svg(machine: &Machine, topology: &Topology) -> String {
 
 /// In one sentence, for those who do not see it.
 pub(super) fn summary(topology: &Topology) -> String {
-    let count = |kind| topology.of_kind(kind).count();
+    // An optical drive is none that data goes to a GPU from.
+    let count = |kind| topology.of_kind(kind).filter(|(_, one)| !is_optical(&one.name)).count();
     format!(
         "PCIe topology: {} GPUs, {} network cards, {} drives, with the distance between them",
         count(crate::topo::DeviceKind::Gpu),
