@@ -252,7 +252,7 @@ class ReadInto(Files):
             absent = {module: None, "torch": None}
             for call in calls:
                 with mock.patch.dict(sys.modules, absent), self.assertRaisesRegex(
-                    ImportError, f"needs {name}, which .* does not have: pip install {module}$"
+                    ImportError, f"needs {name}, which .* does not have: pip install {module}(; as_=|$)"
                 ):
                     call()
 
