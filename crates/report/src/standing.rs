@@ -165,8 +165,8 @@ pub(crate) fn reused(plan: &JobPlan, result: &JobResult) -> Option<String> {
     let buffers = u64::from(plan.threads) * u64::from(plan.depth);
     (plan.read_percent < 100 && !one_of_its_own && result.write.ios > buffers).then(|| {
         format!(
-            "wrote the same {} of data again and again: storage that deduplicates is faster with them \
-             (refill writes new data each time)",
+            "wrote the same {} of data again and again: storage that deduplicates is faster with \
+             them (refill writes new data each time)",
             many(buffers, "block"),
         )
     })
