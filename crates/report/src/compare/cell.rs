@@ -7,7 +7,7 @@ use gpuio_base::stat::infer::{median, outliers};
 use gpuio_record::Metric;
 
 use crate::compare::aspect::{ASPECTS, Aspect, Kind, SINCE, SOFTWARE};
-use crate::compare::comparison::Doubted;
+use crate::compare::figure::Doubted;
 use crate::compare::run::{Figure, Run};
 use crate::number::many;
 use crate::others::{self, Others};

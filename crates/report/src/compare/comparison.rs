@@ -11,7 +11,7 @@ use crate::compare::axis::Axis;
 use crate::compare::cell::Cell;
 use crate::compare::difference::{Difference, differences, unknown_of_both, unknown_properties};
 use crate::compare::evaluate;
-use crate::compare::figure::Row;
+use crate::compare::figure::{Doubted, Row};
 use crate::compare::pair::pair;
 use crate::compare::run::{Run, Side};
 use crate::compare::threshold::{Check, Outcome, Threshold};
@@ -100,17 +100,6 @@ pub struct Pair {
     pub(crate) counts_each_io: bool,
     /// Notes on the runs, preceded by the side's name.
     pub notes: Vec<String>,
-}
-
-/// A kind of doubt about the figures of one side of a pair.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Doubted {
-    /// Its name; never changes.
-    pub doubt: &'static str,
-    /// A sentence; where those of runs differ, that of the first.
-    pub why: String,
-    /// Runs of the side that have it.
-    pub runs: usize,
 }
 
 /// A job and load without a partner.

@@ -98,6 +98,17 @@ impl Row {
     }
 }
 
+/// A kind of doubt about the figures of one side of a pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Doubted {
+    /// Its name; never changes.
+    pub doubt: &'static str,
+    /// A sentence; where those of runs differ, that of the first.
+    pub why: String,
+    /// Runs of the side that have it.
+    pub runs: usize,
+}
+
 /// A metric of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Row {

@@ -61,8 +61,8 @@ pub struct Run {
     /// Why nothing is concluded from its figures: what another tool printed can't all be right, or
     /// a record was changed.
     pub doubts: Vec<String>,
-    /// Why its record says that its figures are not those of a whole run of storage alone, each with
-    /// its name, as in a report.
+    /// Why its record says that its figures are not those of a whole run of storage alone, each
+    /// with its name, as in a report.
     pub standing: Vec<(&'static str, String)>,
     /// Whether it is of a record that was changed, or that stands in the place of another.
     pub is_changed: bool,

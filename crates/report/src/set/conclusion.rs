@@ -452,7 +452,7 @@ pub(super) fn caution(rows: &[Row<'_>]) -> Option<String> {
     }
     parts.extend(disturbed(rows, jobs(&|row| others(row).is_some()), &of));
     if parts.is_empty() {
-        // Of no bytes nothing is said.
+        // Nothing is said where there are no bytes.
         let proven = !rows.is_empty() && rows.iter().all(|row| row.result.proof.is_some());
         return proven.then(|| "All bytes took the requested path.".to_owned());
     }
