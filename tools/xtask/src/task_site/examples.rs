@@ -51,7 +51,9 @@ pub(super) fn make(
     std::fs::create_dir_all(&folder)?;
     let mut page =
         "# Examples\n\nThis release made these pages of records that a machine with an H100 \
-                    wrote on 2026-11-22 (`docs/lab-book/records`).\n\n\
+                    wrote on 2026-11-22 (`docs/lab-book/records`). An \
+                    unfinished version wrote them, without a digest: so pages for people name \
+                    that, and show no figure of them.\n\n\
                     | Page | Command |\n| --- | --- |\n"
             .to_owned();
     for (file, about, words) in EXAMPLES {
@@ -59,7 +61,9 @@ pub(super) fn make(
         let out = folder.join(file);
         let output = command.current_dir(scratch).args(words.split(' ')).arg(&out).output()?;
         let complaint = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "gpuio {words} {file}: {}: {complaint}", output.status);
+        // An unfinished 0.1.0 wrote the records, which have no digest: 1 is the answer to such.
+        let made = matches!(output.status.code(), Some(0 | 1)) && out.exists();
+        ensure!(made, "gpuio {words} {file}: {}: {complaint}", output.status);
         page.push_str(&format!("| [{about}](example/{file}) | `gpuio {words} {file}` |\n"));
     }
     page.push_str(
