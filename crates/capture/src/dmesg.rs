@@ -200,7 +200,6 @@ fn joined(
         block.facts.model = facts.model.or(block.facts.model.take());
         block.link = Some(link);
     }
-    tie(&mut captured.machine);
 }
 
 /// The name of a drive of which only the port is known begins so.

@@ -116,6 +116,13 @@ pub(crate) fn of_job(
     own.chain(caveats.map(|caveat| (caveat.name, caveat.why))).collect()
 }
 
+/// The words of one kind for several runs: the first's, where there are others with a remark.
+pub fn first_of<W: AsRef<str> + PartialEq>(whys: impl IntoIterator<Item = W>) -> String {
+    let whys = unique(whys);
+    let more = if whys.len() > 1 { ", or alike" } else { "" };
+    whys.first().map_or("", AsRef::as_ref).to_owned() + more
+}
+
 /// The same of all jobs of a record, each once.
 pub fn of_record(record: &Record) -> Vec<(&'static str, String)> {
     unique(jobs(record).flat_map(|(plan, result)| of_job(record, plan, result)))

@@ -74,11 +74,11 @@ pub mod verification;
 mod workload;
 
 pub use copies::Content;
-pub use doubts::{kinds as doubt_kinds, of_record as doubts_of_record};
+pub use doubts::{first_of, kinds as doubt_kinds, of_record as doubts_of_record};
 pub use fast_enough::{FastEnough, fast_enough};
 pub use format::gdsio;
 pub use format::plan::plan_text;
 pub use format::text::{render_text, render_text_with_evidence};
 pub use format::{FORMATS, Row, find};
 pub use recheck::{Recheck, recheck, unknown_fields};
-pub use standing::{MARKS, legend, marks_of_record};
+pub use standing::{MARKS, legend, marks_of_record, together as marks_together};

@@ -109,9 +109,9 @@ pub fn marks_of_record(record: &Record) -> String {
     together(jobs(record).map(|(plan, result)| marks(record, plan, result)))
 }
 
-/// The marks of one of several, each once.
-pub(crate) fn together(marks: impl Iterator<Item = String>) -> String {
-    let all: String = marks.collect();
+/// These marks together, each once.
+pub fn together(marks: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let all: String = marks.map(|one| one.as_ref().to_owned()).collect();
     legend(&all).map(|(mark, _)| mark).collect()
 }
 

@@ -176,7 +176,7 @@ const OTHER_NAMES: &[(&[&str], &str, &str)] = &[
     (&["-V"], "verify", ""),
     (&["--samples", "--iterations", "-n"], "count", "N"),
     (&["--delay", "--watch", "-d", "-i"], "interval", "1s"),
-    // A letter of a verb that repeats comes first.
+    // Verbs with --interval, above, have this flag for it.
     (&["-d"], "directory", "DIR"),
     (&["--repeat", "--runs", "--iterations", "--loops", "--repetitions"], "repeat", "N"),
     (&["--time", "--duration", "--seconds", "--timeout", "-T"], "runtime", "10s"),

@@ -1002,7 +1002,7 @@ fn every_preset_has_a_plan() {
     }
 }
 
-/// The load that stands beside Python's goes as requested, and has no word on what nobody set.
+/// The load that stands beside Python's goes as requested, and has no word on what was not set.
 #[test]
 fn the_load_that_a_model_proposes_is_in_order() {
     let dir = scratch();

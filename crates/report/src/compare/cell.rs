@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gpuio_base::document::{grouped, unique};
+use gpuio_base::document::grouped;
 use gpuio_base::stat::infer::{median, outliers};
 use gpuio_record::Metric;
 
 use crate::compare::aspect::{ASPECTS, Aspect, Kind, SINCE, SOFTWARE};
 use crate::compare::figure::Doubted;
 use crate::compare::run::{Figure, Run};
+use crate::doubts::first_of;
 use crate::number::many;
 use crate::others::{self, Others};
 
@@ -118,10 +119,7 @@ impl<'a> Cell<'a> {
         let all = self.runs.iter().flat_map(|run| run.standing.clone());
         let of_kind = |(doubt, whys): (&'static str, Vec<String>)| {
             let runs = whys.len();
-            let whys = unique(whys);
-            let more = if whys.len() > 1 { ", or alike" } else { "" };
-            let why = whys.into_iter().next().unwrap_or_default() + more;
-            Doubted { doubt, why, runs }
+            Doubted { doubt, why: first_of(whys), runs }
         };
         grouped(all).into_iter().map(of_kind).collect()
     }

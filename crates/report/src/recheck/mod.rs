@@ -49,7 +49,7 @@ impl Recheck {
     }
 
     /// Why the record is known not to be what gpuio wrote there.
-    pub(crate) fn forged(&self) -> Option<String> {
+    pub fn forged(&self) -> Option<String> {
         self.misplaced_in_words().or_else(|| self.changed_in_words())
     }
 

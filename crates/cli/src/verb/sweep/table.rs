@@ -10,8 +10,8 @@ use gpuio_base::stat::{Percentile, infer};
 use gpuio_base::units::{ShellLine, human_ns, human_rate, many};
 use gpuio_job::spec::JobSpec;
 use gpuio_job::sweep::{Axis, LEAD, Progress, RUNS_MOST, Tried, next};
-use gpuio_report::legend;
 use gpuio_report::set::knee;
+use gpuio_report::{first_of, legend, marks_together};
 
 use super::Why;
 use super::directory::{SweepDirectory, axes};
@@ -247,8 +247,7 @@ fn more_runs(had: u32) -> u32 {
 
 /// The marks of runs, each once.
 fn marks_of<'r>(runs: impl Iterator<Item = &'r Run>) -> String {
-    let all: String = runs.map(|run| run.marks.as_str()).collect();
-    legend(&all).map(|(mark, _)| mark).collect()
+    marks_together(runs.map(|run| &run.marks))
 }
 
 /// The meaning of the marks behind rates, with the number of runs that have each.
@@ -272,9 +271,7 @@ fn doubts_in_words<'r>(runs: impl Iterator<Item = &'r Run> + Clone) -> Option<St
     let words = kinds.map(|(doubt, whys)| {
         let of = runs.clone().filter(|run| run.doubts.iter().any(|(one, _)| *one == doubt));
         let (of, all) = (of.count(), many(runs.clone().count() as u64, "run"));
-        let whys = unique(whys);
-        let (first, more) = (whys.first().map_or("", |why| why.as_str()), whys.len() > 1);
-        format!("{first}{} ({of} of {all})", if more { ", or alike" } else { "" })
+        format!("{} ({of} of {all})", first_of(whys))
     });
     let words = words.collect::<Vec<_>>().join("; ");
     (!words.is_empty()).then(|| format!("Doubts: {words}."))

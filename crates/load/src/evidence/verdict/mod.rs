@@ -303,8 +303,9 @@ fn as_requested(requested: &Requested, route: Route, source: Source) -> bool {
     };
     let source_fits = match source {
         Source::Unknown | Source::Holes => false,
-        Source::Storage => requested.direct || requested.either,
-        _ => !requested.direct || requested.either,
+        _ if requested.either => true,
+        Source::Storage => requested.direct,
+        _ => !requested.direct,
     };
     route_fits && source_fits
 }

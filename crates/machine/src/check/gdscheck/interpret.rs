@@ -168,10 +168,14 @@ pub(crate) fn torn(check: &GdsCheck) -> Vec<u64> {
     notes.map(|note| note.line).collect()
 }
 
+/// The line of a setting.
+fn line<'c>(check: &'c GdsCheck, name: &str) -> Option<&'c GdsLine> {
+    check.settings.iter().find(|line| line.is(name))
+}
+
 /// A setting's value.
 pub(crate) fn setting<'c>(check: &'c GdsCheck, name: &str) -> Option<&'c str> {
-    let line = check.settings.iter().find(|line| line.is(name))?;
-    line.value.known().map(String::as_str)
+    line(check, name)?.value.known().map(String::as_str)
 }
 
 /// Whether a printed switch is on.
@@ -184,6 +188,6 @@ pub(crate) fn is_on(value: &str) -> bool {
 pub(crate) fn in_force<'m>(machine: &'m Machine, key: &str) -> Option<(&'m str, String)> {
     let (check, printed) = printed(machine)?;
     let name = printed_name(key);
-    let line = check.settings.iter().find(|line| line.is(name))?;
+    let line = line(check, name)?;
     Some((line.value.known()?, quote(printed, line)?))
 }
