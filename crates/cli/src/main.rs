@@ -20,6 +20,7 @@ mod hosts;
 mod interrupt;
 mod jobs;
 mod journal;
+mod last;
 mod live_metrics;
 mod locale;
 mod made;

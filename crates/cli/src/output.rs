@@ -22,6 +22,7 @@ use crate::args::{Out, Save};
 use crate::colour;
 use crate::failure::Failure;
 use crate::formats;
+use crate::last;
 use crate::locale;
 use crate::made;
 use crate::unused;
@@ -35,6 +36,8 @@ macro_rules! message {
 /// result of a long run.
 pub(crate) struct Sink {
     stdout: Option<&'static Row>,
+    /// Whether standard output has only what a run's user needs first.
+    screen: bool,
     /// Whether text shows the evidence of all jobs.
     evidence: bool,
     /// Whether text has a row for each rank.
@@ -47,7 +50,8 @@ impl Sink {
     /// that has not changed since. `--overwrite` is about data files: one flag must not permit two
     /// dangerous things.
     ///
-    /// `quick` says whether text is one screen, unless details are requested.
+    /// Without a named format, and unless details are requested, standard output has the short
+    /// text of a run, or, of a `quick` one, the summary.
     pub(crate) fn open(out: &Out, quick: bool) -> Result<Sink, Failure> {
         let named = out.format.as_deref().map(find).transpose()?;
         let evidence = out.evidence || out.details;
@@ -55,7 +59,8 @@ impl Sink {
         let Some(path) = &out.output else {
             let row = named.unwrap_or(screen);
             unused::evidence(out, row.on_demand)?;
-            return Ok(Sink { stdout: Some(row), evidence, per_rank: false, file: None });
+            let screen = named.is_none() && !evidence;
+            return Ok(Sink { stdout: Some(row), screen, evidence, per_rank: false, file: None });
         };
         let requested = named.map(|row| row.name);
         let name = formats::of_file(requested, Some(path), formats::RECORD_FILES)?;
@@ -65,7 +70,7 @@ impl Sink {
             unused::quiet(out, row.on_demand);
         }
         let file = Some((Output::begin("-o", path, Replace::forced(out.force))?, row));
-        Ok(Sink { stdout, evidence, per_rank: false, file })
+        Ok(Sink { stdout, screen: !evidence, evidence, per_rank: false, file })
     }
 
     /// Whether it prints text, which says what did not run.
@@ -95,7 +100,7 @@ impl Sink {
     }
 
     fn show(&self) -> Show<'static> {
-        Show { evidence: self.evidence, per_rank: self.per_rank, recheck: None }
+        Show { evidence: self.evidence, per_rank: self.per_rank, ..Show::default() }
     }
 
     /// Saves and prints; the path of the file.
@@ -106,24 +111,36 @@ impl Sink {
             let text = (row.render)(record, format::TEXT_WIDTH, show);
             output.save_text("the record", &text).map(|path| (path, row))
         });
-        if let Some(row) = self.stdout {
-            locale::printed_as(row.name);
-            match is_text && errors_are_beside_it() {
-                true => put(&(row.render)(&without_unused(record), width, show))?,
-                false => put(&(row.render)(record, width, show))?,
-            }
+        let kept = last::keep(record);
+        let saved = saved.transpose()?;
+        let Some(row) = self.stdout else { return Ok(saved.map(|(path, _)| path)) };
+        let rest = saved.as_ref().filter(|(_, row)| row.name == "json").map(|(path, _)| path);
+        // Nothing is left out that is nowhere else.
+        let screen = self.screen && (rest.is_some() || kept);
+        locale::printed_as(row.name);
+        let show = Show { screen, ..show };
+        match is_text && errors_are_beside_it() {
+            true => put(&(row.render)(&without_unused(record), width, show))?,
+            false => put(&(row.render)(record, width, show))?,
         }
-        let Some((path, row)) = saved.transpose()? else {
-            // Other formats are for programs, which read what is there to its end.
-            if is_text {
-                put("\nNot saved; -o FILE saves it.\n")?;
-            }
-            return Ok(None);
+        let show = match rest {
+            Some(path) => ShellLine::new("gpuio show").file(path),
+            None => ShellLine::new("gpuio show").word(last::LAST),
         };
-        if self.stdout.is_some() {
-            put(&format!("\nRecord: {} ({})\n", path.display(), row.name))?;
+        let rest = match (screen && row.name == "text", rest) {
+            (false, _) => String::new(),
+            (true, Some(_)) => format!("\nThe rest: {show}"),
+            (true, None) => format!(" The rest, until the next run: {show}"),
+        };
+        match &saved {
+            Some((path, row)) => {
+                put(&format!("\nRecord: {} ({}){rest}\n", path.display(), row.name))?
+            }
+            // Other formats are for programs, which read what is there to its end.
+            None if is_text => put(&format!("\nNot saved; -o FILE saves it.{rest}\n"))?,
+            None => {}
         }
-        Ok(Some(path))
+        Ok(saved.map(|(path, _)| path))
     }
 }
 

@@ -11,6 +11,7 @@ use gpuio_report::{Recheck, foreign};
 use sha2::Digest as _;
 
 use crate::failure::Failure;
+use crate::last;
 
 /// [`read_all`], with each run once and short names.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Set, Failure> {
@@ -107,6 +108,7 @@ fn member(path: &Path) -> Result<Member, Failure> {
 
 /// A record's text, and the record.
 fn parsed(path: &Path) -> Result<(String, Record), Failure> {
+    let path = &last::meant(path);
     let name = path.display();
     if path.is_dir() {
         return Err(Failure::Usage(match path.join(SWEEP_FILE).is_file() {

@@ -24,7 +24,7 @@ pub(crate) fn record(data: &[u8]) {
         let shown = (format.render)(
             &record,
             TEXT_WIDTH,
-            Show { evidence: true, per_rank: true, recheck: Some(&recheck) },
+            Show { evidence: true, per_rank: true, recheck: Some(&recheck), screen: false },
         );
         if format.name != "json" {
             is_shown(&shown);

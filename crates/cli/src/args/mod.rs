@@ -361,8 +361,8 @@ pub(crate) struct Out {
     /// Replace that file if gpuio wrote it and nothing changed it since; never any other file
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
-    /// Print everything: all tables, warnings and evidence, where a run without a load prints one
-    /// screen
+    /// Print everything: all tables, whole warnings and the evidence, of which a run prints what
+    /// is needed first (gpuio show last has them until the next run)
     #[arg(long, short = 'v', visible_alias = "verbose")]
     pub(crate) details: bool,
     /// Show the evidence for every job's data path, not only where it differs from the requested

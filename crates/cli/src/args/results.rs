@@ -11,7 +11,8 @@ use crate::formats;
 /// The record to print.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// A record saved with -o NAME.json, or a journal; with --check several, or directories of them
+    /// A record saved with -o NAME.json, a journal, or last: your last run; with --check several,
+    /// or directories of them
     #[arg(value_name = "FILE", required = true)]
     pub(crate) records: Vec<PathBuf>,
     #[arg(long, value_name = "FORMAT", value_parser = one_of(formats::names_of_records()),
@@ -20,7 +21,7 @@ pub(crate) struct Show {
     #[command(flatten)]
     pub(crate) save: Save,
     /// Show the evidence for every job's data path (docs/proof.md; text, markdown and html only)
-    #[arg(long)]
+    #[arg(long, short = 'v', visible_aliases = ["details", "verbose"])]
     pub(crate) evidence: bool,
     /// Add a table with a row for each rank (text, csv, markdown and html only)
     #[arg(long)]

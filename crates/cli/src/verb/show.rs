@@ -44,6 +44,7 @@ pub(crate) fn run(show: &Show) -> Result<ExitCode, Failure> {
         evidence: show.evidence,
         per_rank: show.per_rank,
         recheck: Some(&recheck),
+        ..Default::default()
     };
     delivery.put(&(row.render)(&record, terminal::width(), parts))?;
     Ok(ExitCode::SUCCESS)

@@ -151,7 +151,7 @@ fn four_ranks_make_one_record() {
 fn only_rank_0_prints_and_show_prints_it_again() {
     for mpi in first() {
         let dir = scratch();
-        let mut words = small(&["--directory", "d", "-o", "r.json", "--per-rank"]);
+        let mut words = small(&["--directory", "d", "-o", "r.json", "--per-rank", "-v"]);
         words.retain(|word| *word != "-q");
         let ran = run(mpi, dir.path(), &words).exits(0);
         assert_eq!(ran.out.matches("\nranks: ").count(), 1, "{}", ran.out);
@@ -161,11 +161,11 @@ fn only_rank_0_prints_and_show_prints_it_again() {
             let words = [&["show", "r.json"], more].concat();
             Ran::from(command(dir.path()).args(words).output().unwrap()).exits(0).out
         };
-        let all = show(&["--per-rank"]);
+        let all = show(&["--per-rank", "-v"]);
         let record = ran.out.split("\nRecord: ").next().unwrap();
         assert_eq!(all.trim_end(), record.trim_end());
         let rows = |text: &str| text.lines().filter(|line| line.contains(" ± ")).count();
-        assert_eq!(rows(&all), rows(&show(&[])) + 4, "a row for each rank, on demand");
+        assert_eq!(rows(&all), rows(&show(&["-v"])) + 4, "a row for each rank, on demand");
         let evidence = show(&["--evidence"]);
         assert!(evidence.contains("each rank judged by its own readings"), "{evidence}");
         assert!(evidence.contains(" (readings of rank "), "{evidence}");

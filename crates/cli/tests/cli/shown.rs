@@ -3,7 +3,7 @@
 
 use gpuio_testkit::repository;
 
-use crate::tool::{gpuio, scratch};
+use crate::tool::{command, finish, gpuio, scratch, words};
 
 /// Words that stand for the size of a figure, which differs from run to run.
 const UNITS: [&str; 14] = [
@@ -63,6 +63,40 @@ fn the_first_load_prints_what_the_page_shows() {
     let small = command.replace("--size 256M --runtime 2", "--size 4M --runtime 300ms");
     let ran = gpuio(dir.path(), small.strip_prefix("gpuio ").unwrap()).exits(0);
     holds(command, &ran.out);
+}
+
+/// The part that a run leaves out is in the record of the last run, or nothing is left out.
+#[test]
+fn the_rest_of_a_run_is_one_command_away() {
+    let dir = scratch();
+    let line = "bench --gpu software --path staged --rw read --bs 64k --size 1M --runtime 200ms";
+    let run = |line: &str, state: &str| {
+        let mut gpuio = command(dir.path());
+        gpuio.args(words(line)).env("XDG_STATE_HOME", dir.path().join(state));
+        finish(&mut gpuio).exits(0).out
+    };
+    const REST: [&str; 4] = ["command: ", "legs of an I/O", "outside the measured", "workers done"];
+    let has = |text: &str, all: bool| REST.iter().all(|words| text.contains(words) == all);
+    let screen = run(&format!("{line} --directory d"), "s");
+    assert!(has(&screen, false) && screen.contains("page cache before"), "{screen}");
+    assert!(screen.contains("until the next run: gpuio show last\n"), "{screen}");
+    let last = run("show last", "s");
+    assert!(has(&last, true), "{last}");
+    // A warning of one sentence there is whole here.
+    assert!(screen.contains(" [run_too_short]") && last.len() > screen.len(), "{screen}");
+    assert!(run("show last --check", "s").contains("checks hold"));
+    let saved = run(&format!("{line} --directory d -o r.json"), "s");
+    assert!(has(&saved, false) && saved.contains("\nThe rest: gpuio show r.json\n"), "{saved}");
+    for all in ["--details", "--format text"] {
+        assert!(has(&run(&format!("{line} --directory d {all}"), "s"), true), "{all}");
+    }
+    // It can't be kept: a file is where its directory would be.
+    std::fs::write(dir.path().join("f"), "").unwrap();
+    let whole = run(&format!("{line} --directory d"), "f");
+    assert!(has(&whole, true) && !whole.contains("show last"), "{whole}");
+    // A file of the user's goes before it.
+    std::fs::rename(dir.path().join("r.json"), dir.path().join("last")).unwrap();
+    assert!(run("show last", "s").contains("-o r.json"));
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn several_values_of_a_key_are_a_row_each() {
 fn a_checkpoint_is_saved_and_restored() {
     let dir = scratch();
     let line = "checkpoint-llama3-70b --gpu software:0,1 --directory d --scale 0.0001 --ranks 2 \
-                --set start_delay=1ms --set repeat=2 --no-watch";
+                --set start_delay=1ms --set repeat=2 --no-watch --details";
     let ran = run(dir.path(), &format!("{line} -o r.json")).exits(0);
     for words in ["scale 0.0001: 1.36 MiB of 13.3 GiB for each thread; 2 of 64 threads", "2 times:"]
     {
@@ -245,7 +245,7 @@ fn a_checkpoint_is_saved_and_restored() {
     assert!(csv.contains("part_scale") && csv.contains("0.0001,64"), "{csv}");
     // The share is above the figures, in all that people read.
     let text = gpuio(dir.path(), "show r.json").exits(0).out;
-    let part = text.find("part of a larger load:\n  save").unwrap();
+    let part = text.find("part of a larger load:\n  soft:save, soft:restore").unwrap();
     assert!(part < text.find("throughput").unwrap(), "{text}");
     for format in ["markdown", "html"] {
         let line = format!("report r.json --format {format} -o -");
@@ -292,7 +292,7 @@ fn a_staged_checkpoint_leaves_its_files_and_no_pages() {
     assert!(d.join("checkpoint.0").exists());
     std::fs::write(dir.path().join("r.json"), record.to_string()).unwrap();
     let lines = [
-        ("show r.json", " [software GPU] "),
+        ("show r.json", " "),
         ("report r.json --format markdown -o -", ": "),
         ("report r.json --format html -o -", ": "),
     ];
@@ -516,7 +516,7 @@ fn snapshots_are_written_forward_and_read_in_reverse() {
     let ran = run(dir.path(), &format!("{slow} --format json")).exits(0);
     let forward = &ran.json()["jobs"][0]["feed"];
     assert!(number(&forward["stall_ns"]) >= 9 * 28_000_000, "{forward:#}");
-    let text = flat(&run(dir.path(), slow).exits(0).out);
+    let text = flat(&run(dir.path(), &format!("{slow} -v")).exits(0).out);
     let words = "written by 1 thread with 2 batches behind each";
     assert!(text.contains(words) && !text.contains("hidden"), "no {words:?} in {text}");
     let both = "seismic --gpu none --path host --directory b --ratio 1,4 --dry-run";
@@ -540,7 +540,7 @@ fn caches_are_read_while_others_are_written() {
     run(dir.path(), &format!("{line} {own}")).exits(2).prints(&["each once"]);
     let shown = run(dir.path(), "show kv-cache-llama3-8b").exits(0).out;
     file(dir.path(), "kv.ini", &shown.replace("epochs=1000", "epochs=20"));
-    let line = line.replace("kv-cache --model llama3-8b", "kv.ini").replace("--epochs 20", "");
+    let line = line.replace("kv-cache --model llama3-8b", "kv.ini").replace("--epochs 20", "-v");
     let ran = run(dir.path(), &format!("{line} {own}")).exits(0);
     let record: Value =
         serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
@@ -632,7 +632,7 @@ fn a_tier_is_read_by_what_a_list_says() {
     file(dir.path(), "kv.ini", &own);
     let line = line.replace("--set cache_memory=213000 ", "");
     for path in ["staged", "cached"] {
-        let ran = run(dir.path(), &format!("{line} --path {path} --force -o r.json")).exits(0);
+        let ran = run(dir.path(), &format!("{line} --path {path} --force -v -o r.json")).exits(0);
         let record: Value =
             serde_json::from_slice(&std::fs::read(dir.path().join("r.json")).unwrap()).unwrap();
         let (plan, job) = (&record["plan"]["jobs"][0], &record["jobs"][0]);
@@ -952,7 +952,7 @@ fn what_is_printed_says_the_scale() {
     }
     assert!(!ran.out.contains("device sampling"), "{}", ran.out);
     // Facts that are unknown are no less true of a workload that was changed.
-    let cut = format!("{line} --runtime 200ms").replace("--epochs 1 ", "--epochs 100000 ");
+    let cut = format!("{line} -v --runtime 200ms").replace("--epochs 1 ", "--epochs 100000 ");
     let ran = run(dir.path(), &cut).exits(0);
     let rule = "every sample is read exactly once an epoch (";
     assert!(flat(&ran.out).contains(rule) && ran.out.contains("never began"), "{}", ran.out);

@@ -167,7 +167,7 @@ fn workloads(set: &Set) -> Section {
     let mut section = Section::new("workloads", "Results of workloads");
     let is_own = |plan: &JobPlan| own_question(plan).is_some();
     let all = set.members.iter().filter(|one| one.record.plan.jobs.iter().any(is_own));
-    let all = all.map(|member| (member, text::of_loads(&printable::record(&member.record))));
+    let all = all.map(|member| (member, text::of_loads(&printable::record(&member.record), false)));
     // A computation may run beside any load.
     let all: Vec<_> =
         all.filter(|(_, parts)| parts[1..].iter().any(|part| !part.is_empty())).collect();

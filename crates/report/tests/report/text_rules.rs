@@ -65,7 +65,8 @@ fn a_job_without_a_gpu_is_not_marked_as_of_the_software_gpu() {
     let text = render_text(&record, 250);
     let marked: Vec<&str> =
         text.lines().filter(|line| is_marked(line) && !line.starts_with("SOFTWARE GPU")).collect();
-    let of = |name: &str| marked.iter().any(|line| line.split_whitespace().any(|it| it == name));
+    let of =
+        |name: &str| marked.iter().any(|line| line.split([' ', ':', ',']).any(|it| it == name));
     assert!(of(names[0]), "{text}");
     assert!(!names[1..].iter().any(|name| of(name)), "{text}");
     let render = gpuio_report::find("csv").unwrap().render;

@@ -8,7 +8,7 @@ use gpuio_base::units::place;
 use gpuio_record::{JobPlan, JobResult, Latency, Record, Side};
 
 use super::table::path_cell;
-use super::{mark, of_jobs};
+use super::{SOFTWARE_GPU, of_jobs};
 use crate::number::{bytes, many, maybe_time, time};
 use crate::workload::{below_depth, held_back, jobs, rw_of, sides};
 
@@ -104,9 +104,7 @@ pub(super) fn workers(record: &Record) -> Section {
     let (least, most) = (time(*least), time(*most));
     let when =
         if least == most { format!("after {least}") } else { format!("after {least} to {most}") };
-    let mark = mark(software);
-    let mark = mark.trim_end();
-    let mark = if mark.is_empty() { String::new() } else { format!("{mark} ") };
+    let mark = if software { format!("[{SOFTWARE_GPU}] ") } else { String::new() };
     let when = format!("{mark}{when}, first and last of each job within 1 %");
     if alone {
         section.title = "".into();

@@ -48,7 +48,7 @@ pub(super) fn answers_in_words(record: &Record) -> Vec<String> {
     let of_job = |(of, job): (&JobPlan, &JobResult)| {
         let (plan, found) = of.feed.as_ref().zip(job.feed.as_ref())?;
         let answer = answer_of(record, (of, plan, found, job)).filter(|_| !plan.is_cache())?;
-        Some(format!("Fast enough for the accelerators of {}? {}.", of.name, answer.join(". ")))
+        Some(format!("Fast enough for the accelerators of {}? {}.", of.name, in_a_row(&answer)))
     };
     jobs(record).filter_map(of_job).collect()
 }
@@ -227,7 +227,7 @@ pub(super) fn tries(record: &Record) -> Section {
     section
 }
 
-fn answer_of(record: &Record, (of, plan, found, job): Feed<'_>) -> Option<[String; 2]> {
+fn answer_of(record: &Record, (of, plan, found, job): Feed<'_>) -> Option<[String; 3]> {
     answer(plan, found, seen(of, found, job), &Beside::of(record, of, job))
 }
 
@@ -237,7 +237,7 @@ pub(in crate::format) fn in_words(record: &Record) -> Vec<String> {
         let (plan, found) = of.feed.as_ref().zip(job.feed.as_ref())?;
         let words = match answer_of(record, (of, plan, found, job)) {
             Some(answer) if !plan.is_cache() => {
-                format!("fast enough for the accelerators? {}", answer.join(". "))
+                format!("fast enough for the accelerators? {}", in_a_row(&answer))
             }
             _ if plan.is_cache() => match kept_level(record, (of, plan, found, job)) {
                 Some(kept) => format!("service level kept? {kept}. {}", contexts(plan, found)),
@@ -250,11 +250,15 @@ pub(in crate::format) fn in_words(record: &Record) -> Vec<String> {
     jobs(record).filter_map(of_job).collect()
 }
 
-/// Some lines per job that is a training feed: what it came to, its data set, its computation,
-/// its waits, each epoch.
-pub(crate) fn section(record: &Record) -> Section {
+/// Some lines per job that is a training feed: what it came to, and not for the `screen` its data
+/// set, its computation, its waits, each epoch.
+pub(crate) fn section(record: &Record, screen: bool) -> Section {
     lines(record, ("training feed:", false), |(plan, of, found, job)| {
         let mut lines = vec![outcome(of, found)];
+        if screen {
+            lines.extend(tier(of, found));
+            return lines;
+        }
         lines.extend([data_set(of), computation(plan, of, found)]);
         lines.push(waits(plan, of, found));
         lines.extend(service_level(of, found, job));
@@ -265,13 +269,14 @@ pub(crate) fn section(record: &Record) -> Section {
     })
 }
 
-/// Lines per job of a key-value cache: its contexts, their times and its tier.
-pub(crate) fn key_values(record: &Record) -> Section {
+/// Lines per job of a key-value cache: its contexts and its tier, and not for the `screen` their
+/// times and rounds.
+pub(crate) fn key_values(record: &Record, screen: bool) -> Section {
     lines(record, ("key-value cache:", true), |(_, of, found, job)| {
         let mut lines = vec![contexts(of, found), users(of, found, job)];
-        lines.extend(service_level(of, found, job));
+        lines.extend(service_level(of, found, job).filter(|_| !screen));
         lines.extend(tier(of, found));
-        lines.extend(rounds(of, found, job));
+        lines.extend(rounds(of, found, job).filter(|_| !screen));
         lines
     })
 }
@@ -297,14 +302,19 @@ fn wanted(plan: &FeedPlan) -> String {
     least.map_or_else(String::new, |least| format!(" ({least} % or more was to be reached)"))
 }
 
+/// The same as words for a sentence.
+fn in_a_row([verdict, steps, rates]: &[String; 3]) -> String {
+    format!("{verdict}. {steps}; {rates}")
+}
+
 /// Whether storage is fast enough, by the utilisation that was to be reached, in one line with its
-/// reason, and the figures; nothing where nothing is computed.
+/// reason, and two of figures; nothing where nothing is computed.
 fn answer(
     plan: &FeedPlan,
     found: &FeedResult,
     seen: (Option<Source>, f64),
     beside: &Beside,
-) -> Option<[String; 2]> {
+) -> Option<[String; 3]> {
     let needed = found.needed_bytes_per_s(plan)?;
     let moved: u64 = found.epochs.iter().map(|epoch| epoch.read_bytes).fold(0, u64::saturating_add);
     let reached = found.utilisation_percent.map(|percent| format!("{percent:.1} %"));
@@ -321,15 +331,16 @@ fn answer(
     let beside = beside.filter(|words| !verdict.contains(words.as_str()));
     let beside = beside.fold(String::new(), |all, words| all + "; " + words);
     let reached = if verdict.contains(&reached) { String::new() } else { format!(", {reached}") };
-    let figures = format!(
-        "{} in {}; {} {} and {} {} on average over all steps{}{reached} \
-         (utilisation leaves out the first and the last step of each epoch); of \
-         the accelerators' time {}",
-        match plan.accelerators {
-            1 => many(found.steps, "step"),
-            _ => format!("{} of all accelerators", many(found.steps, "step")),
-        },
+    let steps = format!(
+        "{} in {}{reached}; of {} time {} (utilisation leaves out the first and last step of an \
+         epoch)",
+        many(found.steps, "step"),
         time(found.span_ns),
+        if plan.accelerators == 1 { "the accelerator's" } else { "all accelerators'" },
+        parts_of(plan, found.time()),
+    );
+    let rates = format!(
+        "{} {} and {} {} on average{}",
         match plan.accelerators {
             1 => "the accelerator needs".to_owned(),
             count => format!("{count} accelerators need"),
@@ -344,10 +355,9 @@ fn answer(
         },
         if plan.writes { "storage took" } else { "got" },
         throughput(per_second(moved, found.span_ns)),
-        if plan.writes { "" } else { " and the wait for the first batch" },
-        parts_of(plan, found.time()),
+        if plan.writes { "" } else { ", the wait for the first batch included" },
     );
-    Some([verdict + &beside, figures])
+    Some([verdict + &beside, steps, rates])
 }
 
 /// How many contexts of a key-value cache were moved, and how long one took.
@@ -695,37 +705,32 @@ mod tests {
                 tier: None,
                 search: None,
             };
-            answer(&plan, &found, (Some(source), 0.05), beside).unwrap().join(". ")
+            in_a_row(&answer(&plan, &found, (Some(source), 0.05), beside).unwrap())
         };
         let answer = |percent, stall_ns, compute_ns, source| {
             beside(percent, stall_ns, compute_ns, source, &Beside::default())
         };
         let no = answer(Some(50.0), 100_000_000, 10_000_000, Source::Storage);
         let short = "no: utilisation 50.0 % (90 % or more was to be reached). 10 steps in 200 ms; \
-                     the accelerator needs ";
+                     of the accelerator's time 50.0 % computation, 50.0 % stalls (";
         assert!(no.starts_with(short), "{no}");
-        assert!(
-            no.contains(" on average over all steps and the wait for the first batch ("),
-            "{no}"
-        );
         let [needed, least, got] = [100e6, 90e6, 50e6].map(throughput);
         for words in [
             &needed,
             &got,
             &format!("{least} for a utilisation of 90 % ("),
-            "each epoch); of the accelerators' time 50.0 % computation, 50.0 % stalls",
+            " on average, the wait for the first batch included",
         ] {
             assert!(no.contains(words), "{no}");
         }
         let begins = |answer: String, words: &str| assert!(answer.starts_with(words), "{answer}");
         begins(answer(Some(100.0), 0, 10_000_000, Source::Storage), "yes: utilisation 100.0 % (");
         let cached = answer(Some(100.0), 0, 10_000_000, Source::PageCache);
-        assert!(cached.contains("batch, utilisation 100.0 % (90 % or more"), "{cached}");
+        assert!(cached.contains("10 steps in 200 ms, utilisation 100.0 % (90 % or"), "{cached}");
         begins(cached, "unknown: not all bytes came from storage. 10 steps");
         let few = answer(None, 0, 10_000_000, Source::Storage);
-        let parts = "utilisation - (90 % or more was to be reached) (utilisation leaves out the \
-                     first and the last step of each epoch); of the accelerators' time 50.0 % \
-                     computation, 50.0 % the rest";
+        let parts = "utilisation - (90 % or more was to be reached); of the accelerator's time \
+                     50.0 % computation, 50.0 % the rest (utilisation leaves out";
         assert!(few.contains(parts), "{few}");
         begins(few, "unknown: utilisation");
         // Sleeps that end late: not the storage's, unless accelerators also waited for it.
@@ -733,7 +738,7 @@ mod tests {
         begins(answer(Some(55.0), 9_000_000, 17_000_000, Source::Storage), late);
         let no = answer(Some(20.0), 100_000_000, 17_000_000, Source::Storage);
         let late = "no: utilisation 20.0 % (90 % or more was to be reached); the sleeps took 70 % \
-                    longer than asked. 10 steps in 200 ms; the ";
+                    longer than asked. 10 steps in 200 ms; of ";
         begins(no, late);
         // A drive that mostly served others has not shown what it can do; else they are named.
         let slow = |percent, other: &Beside| {
@@ -745,13 +750,13 @@ mod tests {
             Beside { others: Some(others), doubt, ..Beside::default() }
         };
         let answer = |percent, share| slow(percent, &most(share));
-        begins(answer(Some(50.0), 0.76), "unknown: others moved 0.76. 10 steps in 200 ms; the ");
+        begins(answer(Some(50.0), 0.76), "unknown: others moved 0.76. 10 steps in 200 ms, ");
         let asked = "(90 % or more was to be reached); others moved";
         begins(answer(Some(50.0), 0.2), &format!("no: utilisation 50.0 % {asked} 0.2. 10 steps"));
         begins(answer(Some(100.0), 0.76), &format!("yes: utilisation 100.0 % {asked} 0.76. 10 "));
         // Others that nobody saw may have been most; they take no "yes" away.
         let unseen = Beside { doubt: Some("whether others".to_owned()), ..Beside::default() };
-        begins(slow(Some(50.0), &unseen), "unknown: whether others. 10 steps in 200 ms; the ");
+        begins(slow(Some(50.0), &unseen), "unknown: whether others. 10 steps in 200 ms, ");
         begins(slow(Some(100.0), &unseen), "yes: utilisation 100.0 % (");
     }
 

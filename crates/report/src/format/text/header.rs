@@ -21,7 +21,8 @@ pub(crate) fn doubt(recheck: Option<&Recheck>) -> Section {
     section
 }
 
-pub(super) fn section(record: &Record) -> Section {
+/// The user of a run knows its command.
+pub(super) fn section(record: &Record, screen: bool) -> Section {
     let mut section = Section::default();
     let labels = Layout::labels(8);
     if record.plan.software_gpu {
@@ -37,8 +38,8 @@ pub(super) fn section(record: &Record) -> Section {
     );
     let name = record.plan.name.iter().map(|name| Item::new("run", name.as_str()));
     let ranks = headline(record).map(|text| Item::new("ranks", text));
-    let command =
-        (!record.command.is_empty()).then(|| Item::new("command", record.command.join(" ")));
+    let is_command = !screen && !record.command.is_empty();
+    let command = is_command.then(|| Item::new("command", record.command.join(" ")));
     let storage = record.storage.iter().map(|one| Item::new("storage", storage(one)));
     let opened = direct_modes(record).map(|modes| Item::new("opened", modes));
     let gpus = gpus(record).into_iter().map(|gpu| Item::new("GPU", gpu));

@@ -11,7 +11,7 @@ use gpuio_record::{
 };
 
 use super::feed::percentiles;
-use super::{mark, name_width, of_jobs};
+use super::{label, label_width, of_jobs};
 use crate::number::{bytes, count, float, many, maybe_time, throughput, time};
 use crate::standing;
 use crate::workload::{self, jobs};
@@ -228,7 +228,7 @@ pub(in crate::format) fn replays_in_words(record: &Record) -> Vec<String> {
 /// Lines per job that repeated recorded calls: what was repeated, what came of it, and what the
 /// trace does not have.
 pub(super) fn replay(record: &Record) -> Section {
-    let name = name_width(record);
+    let width = label_width(record);
     let of_job = |(plan, job)| {
         let (plan, job): (&JobPlan, &JobResult) = (plan, job);
         let (of, done) = (plan.replay.as_ref()?, job.replay.as_ref()?);
@@ -245,8 +245,8 @@ pub(super) fn replay(record: &Record) -> Section {
             lines.push(words.to_owned());
         }
         lines.extend(of.missing.as_ref().map(|missing| format!("the trace: {missing}")));
-        let first = format!("{:name$}  {}", plan.name, mark(plan.uses_software_gpu()));
-        let below = lines.into_iter().map(|line| Item::new(" ".repeat(name + 2), line));
+        let first = format!("{:width$}  ", label(plan));
+        let below = lines.into_iter().map(|line| Item::new(" ".repeat(width + 2), line));
         Some([Item::new(first, workload::replay(of))].into_iter().chain(below).collect::<Vec<_>>())
     };
     let mut section = Section::new("", "replay:");

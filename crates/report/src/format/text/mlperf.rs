@@ -1,14 +1,15 @@
 //! Lines about the rules of MLPerf Storage that a run kept or broke.
 
-use gpuio_base::document::{Section, grouped};
+use gpuio_base::document::{Section, grouped, unique};
 use gpuio_record::{FeedRule, JobPlan, JobResult, Record};
 
 use super::{checkpoint, of_jobs};
 use crate::workload::jobs;
 
 /// The rules of MLPerf that were kept or broken, by jobs that are feeds and by checkpoints; a line
-/// that several share is printed once.
-pub(super) fn of_mlperf(record: &Record) -> Section {
+/// that several share is printed once. On the `screen` their numbers.
+pub(super) fn of_mlperf(record: &Record, screen: bool) -> Section {
+    let rules = if screen { numbers } else { rules };
     let feed = |(plan, job): (&JobPlan, &JobResult)| {
         job.feed.as_ref().map(|found| (plan.name.clone(), rules(&found.rules)))
     };
@@ -38,6 +39,23 @@ fn joined(found: &[&str]) -> String {
         flag => format!("{flag}: {}", what.join(", ")),
     });
     by_flag.collect::<Vec<_>>().join("; ")
+}
+
+/// How many of the rules were kept.
+fn numbers(rules: &[FeedRule]) -> Vec<String> {
+    let parts = [(Some(false), "broken"), (None, "unknown"), (Some(true), "kept")];
+    let counted = parts.map(|(kept, word)| {
+        let all = unique(rules.iter().filter(|rule| rule.kept == kept).map(|rule| &*rule.rule));
+        (all.len(), word)
+    });
+    let [broken, unknown, kept] = counted.map(|(rules, _)| rules);
+    let counted = counted.iter().filter(|(rules, _)| *rules > 0);
+    let counted: Vec<String> = counted.map(|(rules, word)| format!("{rules} {word}")).collect();
+    match (rules.is_empty(), broken + unknown) {
+        (true, _) => Vec::new(),
+        (false, 0) => vec![format!("all {kept} kept")],
+        _ => vec![format!("{}: no result of MLPerf's", counted.join(", "))],
+    }
 }
 
 /// The rules of MLPerf Storage that this run did not keep, each once.

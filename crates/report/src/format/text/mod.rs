@@ -19,8 +19,8 @@ mod verification;
 pub(crate) mod warnings;
 mod watched;
 
-use gpuio_base::document::{Document, Item, Layout, List, Section};
-use gpuio_record::Record;
+use gpuio_base::document::{Document, Item, Layout, List, Section, grouped, unique};
+use gpuio_record::{JobPlan, Record};
 
 use crate::workload::jobs;
 use crate::{Recheck, printable, ranks};
@@ -42,6 +42,9 @@ pub fn render_text(record: &Record, width: u16) -> String {
 /// Parts of the text that are shown on demand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Show<'a> {
+    /// Only what the user of a run needs first: answers, results, what stands against them. The
+    /// rest is in the record.
+    pub screen: bool,
     /// The evidence for every job and its readings.
     pub evidence: bool,
     /// A row for each rank, in the record of several.
@@ -64,7 +67,7 @@ pub fn render_text_with_evidence(record: &Record, width: u16) -> String {
 /// The document that text, Markdown and HTML print.
 pub(super) fn document(record: &Record, show: Show<'_>) -> Document {
     // Names come from users, devices and other people's files.
-    let Show { evidence, per_rank, recheck } = show;
+    let Show { screen, evidence, per_rank, recheck } = show;
     let doubt = header::doubt(recheck);
     let record = &printable::record(record);
     let mut page = Document::new(match &record.plan.name {
@@ -72,12 +75,12 @@ pub(super) fn document(record: &Record, show: Show<'_>) -> Document {
         None => format!("Run of {}", header::to_the_second(&record.started_at)),
     });
     page.push(doubt);
-    page.push(header::section(record));
+    page.push(header::section(record, screen));
     page.push(loads::parts(record));
     for part in answers(record) {
         page.push(part);
     }
-    let [beside, ready, of_loads @ ..] = of_loads(record);
+    let [beside, ready, of_loads @ ..] = of_loads(record, screen);
     // When a model is in memory is the answer that its load is run for.
     page.push(ready);
     page.push(table::section(record));
@@ -91,22 +94,33 @@ pub(super) fn document(record: &Record, show: Show<'_>) -> Document {
         ceilings::section(record),
         loads::steady(record),
         loads::stonewall(record),
-        loads::flushes(record),
     ] {
         page.push(part);
+    }
+    if !screen {
+        page.push(loads::flushes(record));
     }
     page.push(beside);
     for part in of_loads {
         page.push(part);
     }
+    page.push(expected::section(record, evidence)).push(proof::section(record, evidence, screen));
+    if !screen {
+        page.push(detail::legs(record));
+    }
     for part in [
-        expected::section(record, evidence),
-        proof::section(record, evidence),
-        detail::legs(record),
         detail::in_flight(record),
         gpus::parts(record),
         gpus::intermediate(record),
         gpus::fanned_out(record),
+    ] {
+        page.push(part);
+    }
+    if screen {
+        page.push(cache::section(record)).push(warnings::in_short(record));
+        return page;
+    }
+    for part in [
         gpus::initiated(record),
         mapped::section(record),
         detail::workers(record),
@@ -141,43 +155,53 @@ pub(crate) fn answers_in_words(record: &Record) -> Vec<String> {
 }
 
 /// Lines of special loads, which texts and pages share: computations beside them, what they came
-/// to, and MLPerf's rules.
-pub(crate) fn of_loads(record: &Record) -> [Section; 8] {
+/// to, and MLPerf's rules; on a run's own screen the first of them.
+pub(crate) fn of_loads(record: &Record, screen: bool) -> [Section; 8] {
     [
         beside::section(record),
         loads::ranges(record),
         loads::replay(record),
-        loads::times(record),
+        if screen { Section::default() } else { loads::times(record) },
         feed::tries(record),
-        feed::section(record),
-        feed::key_values(record),
-        mlperf::of_mlperf(record),
+        feed::section(record, screen),
+        feed::key_values(record, screen),
+        mlperf::of_mlperf(record, screen),
     ]
 }
 
-/// Prefix of a line of results after its job: each line of a job that uses the software GPU says
-/// so.
-fn mark(software: bool) -> String {
-    if software { format!("[{SOFTWARE_GPU}]  ") } else { String::new() }
+/// Before a path in a narrow table and before a job: its figures are of the software GPU.
+const SOFT: &str = "soft:";
+
+/// A job's name as the label of its lines, which says so where it uses the software GPU.
+fn label(plan: &JobPlan) -> String {
+    format!("{}{}", if plan.uses_software_gpu() { SOFT } else { "" }, plan.name)
 }
 
-/// Characters of the longest name of a job.
-fn name_width(record: &Record) -> usize {
-    jobs(record).map(|(plan, _)| plan.name.chars().count()).max().unwrap_or(0)
+/// Characters of the longest label of a job.
+fn label_width(record: &Record) -> usize {
+    jobs(record).map(|(plan, _)| label(plan).chars().count()).max().unwrap_or(0)
 }
 
-/// Lines of jobs, each behind its job's name.
+/// Lines of jobs, each behind its job's label. Where each job has one, jobs share what is the same.
 fn of_jobs<'r>(
     record: &Record,
     title: &str,
     lines: impl IntoIterator<Item = (&'r str, String)>,
 ) -> Section {
-    let name = name_width(record);
-    let software =
-        |job: &str| jobs(record).any(|(plan, _)| plan.name == job && plan.uses_software_gpu());
-    let item = |(job, words): (&str, String)| {
-        Item::new(format!("{job:name$}  {}", mark(software(job))), words)
+    let named = |job: &str| jobs(record).find(|(plan, _)| plan.name == job);
+    let soft = |job: &str| named(job).is_some_and(|(plan, _)| plan.uses_software_gpu());
+    let label = |job: &str| named(job).map_or_else(|| job.to_owned(), |(plan, _)| label(plan));
+    let lines: Vec<(&str, String)> = lines.into_iter().collect();
+    let one_each = unique(lines.iter().map(|(job, _)| job)).len() == lines.len();
+    let lines: Vec<(String, String)> = match one_each {
+        true => grouped(lines.into_iter().map(|(job, words)| ((words, soft(job)), label(job))))
+            .into_iter()
+            .map(|((words, _), jobs)| (jobs.join(", "), words))
+            .collect(),
+        false => lines.into_iter().map(|(job, words)| (label(job), words)).collect(),
     };
+    let width = lines.iter().map(|(job, _)| job.chars().count()).max().unwrap_or(0);
+    let item = |(job, words): (String, String)| Item::new(format!("{job:width$}  "), words);
     let mut section = Section::new("", title);
     let layout = Layout { indent: 2, wide: true, ..Layout::default() };
     section.list(List::new(layout, lines.into_iter().map(item)));

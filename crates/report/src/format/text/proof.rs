@@ -57,15 +57,28 @@ pub(in crate::format) fn finding_label(known: bool) -> &'static str {
 }
 
 /// Sentence and evidence of each job whose actual path differs from the requested one; of `all`
-/// jobs if requested.
-pub(super) fn section(record: &Record, all: bool) -> Section {
+/// jobs if requested. On the `screen` the sentence alone where nobody named the path.
+pub(super) fn section(record: &Record, all: bool, screen: bool) -> Section {
     let mut section = Section::new("", "path taken, with evidence:");
+    let mut in_short: Vec<(String, &str)> = Vec::new();
     for (plan, job) in jobs(record) {
-        if let Some(proof) = job.proof.as_ref().filter(|proof| all || !proof.as_requested) {
-            of_job(&mut section, (plan, proof), all, record.ranks.is_some());
-            of_ranks(&mut section, record, &plan.name, all);
+        let Some(proof) = job.proof.as_ref().filter(|proof| all || !proof.as_requested) else {
+            continue;
+        };
+        match finding(plan, proof).filter(|(known, _)| screen && !known) {
+            Some((_, words)) => in_short.push((words, &plan.name)),
+            None => {
+                of_job(&mut section, (plan, proof), all, record.ranks.is_some());
+                of_ranks(&mut section, record, &plan.name, all);
+            }
         }
     }
+    let items = grouped(in_short).into_iter();
+    let items = items.map(|(words, jobs)| {
+        Item::new(finding_label(false), format!("{}: {words}", jobs.join(", ")))
+    });
+    let layout = Layout { indent: 2, gap: 1, ..Layout::default() };
+    section.list(List::new(layout, items));
     section
 }
 

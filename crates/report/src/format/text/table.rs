@@ -10,7 +10,7 @@ use gpuio_record::{
 };
 
 use super::detail::TOGETHER_PERCENT;
-use super::{SOFTWARE_GPU, proof};
+use super::{SOFT, SOFTWARE_GPU, proof};
 use crate::ceilings;
 use crate::number::{throughput, time};
 use crate::standing;
@@ -270,7 +270,9 @@ pub(super) fn path_cell(path: &str, software: bool) -> Cell {
     match (path, software) {
         (path, false) => path.into(),
         ("", true) => Cell::from(SOFTWARE_GPU).short("soft GPU"),
-        (path, true) => Cell::from(format!("{path}, {SOFTWARE_GPU}")).short(format!("soft:{path}")),
+        (path, true) => {
+            Cell::from(format!("{path}, {SOFTWARE_GPU}")).short(format!("{SOFT}{path}"))
+        }
     }
 }
 

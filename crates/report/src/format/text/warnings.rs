@@ -29,9 +29,29 @@ pub(super) fn section(record: &Record) -> Section {
             .collect();
         section.list(block(&warnings[0].kind, &texts, all));
     }
-    if kinds.iter().any(|(_, warnings)| !marked(&warnings[0].kind).is_empty()) {
+    explained(&mut section, record);
+    section
+}
+
+/// Where names are explained, below texts that have some.
+fn explained(section: &mut Section, record: &Record) {
+    if !section.is_empty() && record.warnings.iter().any(|one| !marked(&one.kind).is_empty()) {
         section.item(Layout::default().wide(), Item::new("", EXPLAIN));
     }
+}
+
+/// The first sentence of each kind of warning and note but for the software GPU, which the head
+/// names.
+pub(super) fn in_short(record: &Record) -> Section {
+    let is_said = |one: &Warning| matches!(one.kind, WarningKind::SoftwareGpu);
+    let mut section = Section::default();
+    for (label, is_note) in [("warning", false), ("note", true)] {
+        let due = |one: &Warning| (one.kind.severity() == Severity::Note) == is_note;
+        let all = sentences_of(record, |one| due(one) && !is_said(one));
+        let items = all.into_iter().map(|text| Item::new(label, text));
+        section.list(List::new(Layout::labels(label.len() + 1), items));
+    }
+    explained(&mut section, record);
     section
 }
 
@@ -41,9 +61,13 @@ pub(in crate::format) fn first_sentences(
     record: &Record,
     due: impl Fn(&Warning) -> bool,
 ) -> Vec<String> {
-    let grave = record.warnings.iter().filter(|one| one.kind.severity() != Severity::Note);
-    let grave = grave.filter(|one| due(one));
-    let mut kinds = grouped(grave.map(|one| (std::mem::discriminant(&one.kind), one)));
+    sentences_of(record, |one| one.kind.severity() != Severity::Note && due(one))
+}
+
+/// The first sentence of each kind that is `due`.
+fn sentences_of(record: &Record, due: impl Fn(&Warning) -> bool) -> Vec<String> {
+    let due = record.warnings.iter().filter(|one| due(one));
+    let mut kinds = grouped(due.map(|one| (std::mem::discriminant(&one.kind), one)));
     kinds.sort_by_key(|(_, warnings)| warnings[0].kind.severity());
     let all = record.plan.jobs.len();
     let words = |(_, warnings): (_, Vec<&Warning>)| {
@@ -57,7 +81,7 @@ pub(in crate::format) fn first_sentences(
         let text = text(first);
         let jobs = match jobs {
             0 => String::new(),
-            1 if all > 1 => "one job: ".to_owned(),
+            1 if all > 1 => format!("{name}: "),
             // Its figures are the first one's alone.
             jobs if jobs > 1 && !same => format!("{jobs} jobs, first {name}: "),
             jobs if jobs == all => String::new(),
