@@ -144,10 +144,11 @@ pub const ROWS: &[Row] = rows! {
         |s| Some(s.result.beside.as_ref()?.io_ratio? * 100.0) => page 17;
     "utilisation", "utilisation", "accelerator utilisation", Percent, MORE,
         |s| feed(s)?.utilisation_percent =>
-        csv (72, "feed_utilisation_percent", "accelerator utilisation; empty if unknown"), page 18;
+        csv (72, "feed_utilisation_percent", "accelerator utilisation; empty if unknown"), page 18,
+        table true;
     "samples", "samples/s", "samples per second", PerSecond, MORE,
         |s| Some(feed(s)?.samples_per_s) =>
-        csv (73, "feed_samples_per_s", "samples of a training feed per second"), page 19;
+        csv (73, "feed_samples_per_s", "samples of a training feed per second"), page 19, table false;
     "stall", "stalled", "stall of all accelerators", Nanoseconds, LESS,
         |s| Some(float(feed(s)?.stalled_ns()?)) =>
         csv (74, "feed_stall_ns", "time in which its accelerators waited, summed over them; empty \

@@ -11,23 +11,24 @@
 
 use std::collections::BTreeMap;
 
-use gpuio_base::document::unique;
+use gpuio_base::document::{grouped, unique};
 use gpuio_base::stat::Percentile;
 use gpuio_base::stat::infer::median;
-use gpuio_record::{EndedHow, Metric, Sweep};
+use gpuio_record::{EndedHow, JobPlan, JobResult, Metric, Sweep};
 
 use super::axes::{Column, Role, columns, shared_settings, with_settings};
 use super::fix::points;
 use super::rows::{Row, rows};
 use super::summary::{interval, interval_words, median_of};
 use super::{Member, Set};
+use crate::fast_enough::fast_enough;
 use crate::format::text;
 use crate::number::{iops, many, throughput};
 use crate::others;
 use crate::printable;
 use crate::standing;
 use crate::workload::{
-    is_mix, load_word, own_question, paced, rate_with_set_up, set_up_ns, sizes_short,
+    is_mix, jobs, load_word, own_question, paced, rate_with_set_up, set_up_ns, sizes_short,
 };
 use gpuio_base::units::human_ns;
 
@@ -107,16 +108,44 @@ pub(super) fn conclusion(set: &Set) -> Vec<String> {
 /// Records at most whose answers stand here; with more, each has its answer in its own part.
 pub(super) const ANSWERS_MOST: usize = 4;
 
-/// The answer of each load that has a question of its own.
+/// The answer of each load that has a question of its own; of many, how many feeds have which.
 fn own_answers(set: &Set) -> Vec<String> {
+    if set.members.len() > ANSWERS_MOST {
+        return feeds_in_words(set).into_iter().collect();
+    }
     let several = set.members.len() > 1;
     let of = |member: &Member| {
         let name = if several { format!("{}: ", member.name) } else { String::new() };
         let answers = text::answers_in_words(&printable::record(&member.record));
         answers.into_iter().map(move |answer| format!("{name}{answer}")).collect::<Vec<String>>()
     };
-    let few = set.members.len() <= ANSWERS_MOST;
-    set.members.iter().filter(|_| few).flat_map(of).collect()
+    set.members.iter().flat_map(of).collect()
+}
+
+/// `Fast enough for the accelerators? no in 5 runs (utilisation 41.2 % to 46.9 %), yes in 1 run (…)`
+fn feeds_in_words(set: &Set) -> Option<String> {
+    let judged = set.members.iter().flat_map(|member| {
+        let of_job = |(plan, job)| {
+            let (plan, job): (&JobPlan, &JobResult) = (plan, job);
+            let word = fast_enough(&member.record, plan, job)?.word();
+            Some((word, job.feed.as_ref()?.utilisation_percent))
+        };
+        jobs(&member.record).filter_map(of_job).collect::<Vec<_>>()
+    });
+    let words = |(word, reached): (&str, Vec<Option<f64>>)| {
+        let known = || reached.iter().flatten().copied();
+        let (least, most) = (known().reduce(f64::min), known().reduce(f64::max));
+        let span = match (least, most) {
+            (Some(least), Some(most)) if least < most => {
+                format!(" (utilisation {least:.1} % to {most:.1} %)")
+            }
+            (Some(one), _) => format!(" (utilisation {one:.1} %)"),
+            _ => String::new(),
+        };
+        format!("{word} in {}{span}", many(reached.len() as u64, "run"))
+    };
+    let all: Vec<String> = grouped(judged).into_iter().map(words).collect();
+    (!all.is_empty()).then(|| format!("Fast enough for the accelerators? {}.", all.join(", ")))
 }
 
 fn measured<'a>(set: &Set, rows: &[Row<'a>], columns: &[Column]) -> Vec<Point<'a>> {

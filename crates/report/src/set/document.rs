@@ -167,20 +167,24 @@ fn workloads(set: &Set) -> Section {
     let mut section = Section::new("workloads", "Results of workloads");
     let is_own = |plan: &JobPlan| own_question(plan).is_some();
     let all = set.members.iter().filter(|one| one.record.plan.jobs.iter().any(is_own));
-    let all = all.map(|member| (member, text::of_loads(&printable::record(&member.record), false)));
+    // Of several, what each came to; its own page has the rest.
+    let several = set.members.len() > 1;
+    let all =
+        all.map(|member| (member, text::of_loads(&printable::record(&member.record), several)));
     // A computation may run beside any load.
     let all: Vec<_> =
         all.filter(|(_, parts)| parts[1..].iter().any(|part| !part.is_empty())).collect();
     cut(&mut section, all.len());
     for (member, parts) in all.into_iter().take(MOST) {
-        if set.members.len() > 1 {
+        if several {
             section.paragraph(format!("{}:", member.name));
         }
         let few = set.members.len() <= conclusion::ANSWERS_MOST;
         let answers = (!few).then(|| text::answers(&printable::record(&member.record)));
         let [parts @ .., rules] = parts;
         // The rules are many, and what a run came to does not follow from them.
-        let parts = answers.into_iter().flatten().chain(parts).chain([rules.fold(false)]);
+        let rules = if several { rules } else { rules.fold(false) };
+        let parts = answers.into_iter().flatten().chain(parts).chain([rules]);
         section.blocks.extend(parts.filter(|part| !part.is_empty()).map(Block::Section));
     }
     section

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use gpuio_base::document::{grouped, unique};
 use gpuio_base::stat::infer::{self, median};
-use gpuio_record::metric::{List, percent};
+use gpuio_record::metric::{List, Unit, percent};
 use gpuio_record::{EndedHow, Metric, Proof};
 
 use super::axes::{Column, columns, shared_settings, with_settings};
@@ -68,7 +68,10 @@ pub(super) fn summary(set: &Set) -> Summary {
     let points: Vec<Vec<Row<'_>>> = numbers.iter().map(of).collect();
     let several = set.members.len() > 1;
     let of_points = points.len() <= REPORT_EACH;
-    let metrics = set.metrics(List::Summary);
+    let mut metrics = set.metrics(List::Summary);
+    // Loads without accelerators have no utilisation; a percentile of too few I/Os is said.
+    let any = |metric: &Metric| rows.iter().any(|row| metric.of(row).is_some());
+    metrics.retain(|metric| metric.is_whole() || any(metric));
     let shared = shared_settings(&rows);
     let all = all_disturbed(&rows).filter(|_| of_points && points.len() > 1);
     let lines: Vec<Line> = match of_points {
@@ -101,7 +104,11 @@ pub(super) fn summary(set: &Set) -> Summary {
     below.extend(marks.and_then(|marks| Some(standing::legend_line(&marks)? + ".")));
     below.extend(all);
     below.extend(unexpected(&points));
-    let heads = metrics.iter().map(Metric::label).collect();
+    let heads = metrics.iter().map(|metric| match (metric.unit(), metric.label()) {
+        (Unit::Percent, label) if !label.contains('%') => label + " %",
+        (_, label) => label,
+    });
+    let heads = heads.collect();
     Summary { lines, heads, of_points, below }
 }
 
