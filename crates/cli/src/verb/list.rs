@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use gpuio_base::document::{Document, Item, Layout, List, Section, json_of};
+use gpuio_base::document::{Document, Item, Layout, List, grouped, json_of};
 use gpuio_drivers::cufile::{Library, Vendor};
 use gpuio_gpu::{Driver, Which};
 use gpuio_host::{Root, nvidia_fs};
@@ -110,64 +110,52 @@ fn entry(name: &str, summary: &str, state: &State) -> Item {
 pub(crate) fn run(args: &args::List) -> Result<ExitCode, Failure> {
     let format = formats::document(args.format.as_deref())?;
     let needs = Needs::look();
-    let mut items = paths(&needs);
-    items.push(Item::new("ENGINES", "I/O engines between files and host memory"));
-    for row in ENGINES {
-        items.push(entry(row.info.name, row.info.summary, &(row.available)()));
-    }
-    items.push(Item::new("GPUS", "CUDA drivers"));
-    items.push(entry("system", "libcuda.so.1 of this machine", &needs.gpus.clone().map(|_| ())));
+    let mut page = Document::new("Paths, engines, formats and texts");
+    let mut add = |title: &'static str, items: Vec<Item>| {
+        let section = page.begin("", title);
+        section.list(List::new(Layout { indent: 2, ..Layout::columns(16, 2) }, items));
+    };
+    add("PATHS between a file and the destination, host or GPU memory", paths(&needs));
+    let engines = ENGINES.iter();
+    let engines =
+        engines.map(|row| entry(row.info.name, row.info.summary, &(row.available)())).collect();
+    add("ENGINES between files and host memory", engines);
     let software = "gpuio's software GPU, for trying job files: --gpu software";
-    items.push(entry("software", software, &needs.software.clone().map(|_| ())));
-    items.push(Item::new("CUFILE", "requirements of NVIDIA's cuFile paths"));
+    let drivers = vec![
+        entry("system", "libcuda.so.1 of this machine", &needs.gpus.clone().map(|_| ())),
+        entry("software", software, &needs.software.clone().map(|_| ())),
+    ];
+    add("GPUS: CUDA drivers", drivers);
     let cufile = needs.cufile.as_ref().map(|_| ()).map_err(String::clone);
     let vendor = match needs.cufile.as_ref().map(Library::vendor) {
         Ok(Vendor::Gpuio) => "gpuio's own libcufile.so.0, which is found first",
         _ => "libcufile.so.0 of this machine",
     };
-    items.push(entry("libcufile", vendor, &cufile));
     let module = "kernel module; without it cuFile copies through host memory or uses \
         peer-to-peer DMA";
-    items.push(entry("nvidia-fs", module, &needs.nvidia_fs));
-    items.push(Item::new("FORMATS", "output formats"));
-    for row in FORMATS {
+    let cufile =
+        vec![entry("libcufile", vendor, &cufile), entry("nvidia-fs", module, &needs.nvidia_fs)];
+    add("CUFILE: requirements of NVIDIA's cuFile paths", cufile);
+    let formats = FORMATS.iter().map(|row| {
         let checks = row.checks.map(|checks| format!(" (show --check: {checks})"));
-        items.push(Item::new(row.name, format!("{}{}", row.summary, checks.unwrap_or_default())));
-    }
-    let mut section = Section::default();
-    section.list(List::new(Layout::columns(9, 1), items));
-    let mut page = Document::new("Paths, engines, formats and texts");
-    page.push(section);
-    page.push(texts());
+        Item::new(row.name, format!("{}{}", row.summary, checks.unwrap_or_default()))
+    });
+    add("FORMATS of results", formats.collect());
+    let texts = gpuio_capture::KINDS.iter().map(|kind| Item::new(kind.command, kind.gives));
+    let layout = Layout { indent: 2, ..Layout::columns(34, 2) };
+    page.begin("", "TEXTS: outputs of tools that --from reads").list(List::new(layout, texts));
     output::put(&(format.render)(&page, "list", terminal::width_or_whole()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The texts of other tools that describe a machine.
-fn texts() -> Section {
-    let mut items = vec![Item::new("TEXTS", "outputs of tools that --from reads")];
-    items.extend(gpuio_capture::KINDS.iter().map(|kind| Item::new(kind.command, kind.gives)));
-    let mut section = Section::default();
-    section.list(List::new(Layout::columns(40, 1), items));
-    section
-}
-
 fn paths(needs: &Needs) -> Vec<Item> {
     let mut page = Vec::new();
-    page.push(Item::new(
-        "PATHS",
-        "data paths between a file and the destination (host or GPU memory)",
-    ));
     for row in PATHS {
         let number = match row.info.gdsio {
             Some(number) => format!("gdsio -x {number}"),
             None => "no gdsio equivalent".to_owned(),
         };
-        page.push(entry(
-            row.info.name,
-            &format!("{} ({number})", row.info.summary),
-            &needs.lacks(row),
-        ));
+        page.push(Item::new(row.info.name, format!("{} ({number})", row.info.summary)));
     }
     let here = match needs.gpus {
         Ok(_) => auto_in_words(),
@@ -177,5 +165,12 @@ fn paths(needs: &Needs) -> Vec<Item> {
         format!("chooses one of these by block size and what works, and says why; here: {here}");
     page.push(Item::new("auto", auto));
     page.push(Item::new("all", "runs each path that works on this machine, cuFile's last"));
+    let lacks = PATHS.iter().filter_map(|row| Some((needs.lacks(row).err()?, row.info.name)));
+    let absent = grouped(lacks).into_iter();
+    page.extend(
+        absent.map(|(why, paths)| {
+            Item::new("", format!("not available: {}: {why}", paths.join(", ")))
+        }),
+    );
     page
 }
