@@ -148,7 +148,8 @@ pub const ROWS: &[Row] = rows! {
         table true;
     "samples", "samples/s", "samples per second", PerSecond, MORE,
         |s| Some(feed(s)?.samples_per_s) =>
-        csv (73, "feed_samples_per_s", "samples of a training feed per second"), page 19, table false;
+        csv (73, "feed_samples_per_s", "samples of a training feed per second"), page 19,
+        table false;
     "stall", "stalled", "stall of all accelerators", Nanoseconds, LESS,
         |s| Some(float(feed(s)?.stalled_ns()?)) =>
         csv (74, "feed_stall_ns", "time in which its accelerators waited, summed over them; empty \

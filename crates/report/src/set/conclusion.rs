@@ -122,7 +122,7 @@ fn own_answers(set: &Set) -> Vec<String> {
     set.members.iter().flat_map(of).collect()
 }
 
-/// `Fast enough for the accelerators? no in 5 runs (utilisation 41.2 % to 46.9 %), yes in 1 run (…)`
+/// `Fast enough for the accelerators? no in 5 runs (utilisation 41.2 % to 46.9 %), yes in 1 run`
 fn feeds_in_words(set: &Set) -> Option<String> {
     let judged = set.members.iter().flat_map(|member| {
         let of_job = |(plan, job)| {

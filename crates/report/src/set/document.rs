@@ -167,7 +167,7 @@ fn workloads(set: &Set) -> Section {
     let mut section = Section::new("workloads", "Results of workloads");
     let is_own = |plan: &JobPlan| own_question(plan).is_some();
     let all = set.members.iter().filter(|one| one.record.plan.jobs.iter().any(is_own));
-    // Of several, what each came to; its own page has the rest.
+    // Each of several with what it came to; its own page has the rest.
     let several = set.members.len() > 1;
     let all =
         all.map(|member| (member, text::of_loads(&printable::record(&member.record), several)));
