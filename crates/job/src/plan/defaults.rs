@@ -432,7 +432,7 @@ pub fn whole_time_ns(job: &JobSpec) -> u64 {
 /// When the job ends.
 pub(super) fn stop(job: &JobSpec, size: u64) -> Stop {
     let passes = |n: u64| size.saturating_mul(n);
-    let bytes = job.io_size.or(job.loops.map(passes));
+    let bytes = job.io_size.map(|one| one.bytes(size)).or(job.loops.map(passes));
     // fio's `runtime` without `time_based` is a cap on one pass; gdsio's -T and ours is the time.
     let timed = job.time_based.unwrap_or(!job.is_fio());
     let bytes = bytes.filter(|_| !job.repeats_for_runtime());

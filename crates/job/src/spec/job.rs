@@ -146,8 +146,8 @@ pub struct JobSpec {
     pub fio_cufile: Option<bool>,
     /// fio's `cuda_io=posix`: through host memory.
     pub cuda_posix: Option<bool>,
-    /// Bytes each thread moves before it stops.
-    pub io_size: Option<u64>,
+    /// How much each thread moves before it stops.
+    pub io_size: Option<IoSize>,
     /// Where the first thread's region starts, in bytes.
     pub offset: Option<u64>,
     /// The same as a share of each file, in per cent: 0 to 100.
@@ -572,4 +572,26 @@ pub enum ViaPeer {
     Peer,
     /// Also through host memory, if they can't reach one another.
     Any,
+}
+
+/// How much a thread moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IoSize {
+    /// Bytes, above 0.
+    Bytes(u64),
+    /// Per cent of its size, above 0; over 100 it goes over the region again.
+    OfSize(u32),
+}
+
+impl IoSize {
+    /// Bytes of a thread whose size is `size`; at least 1.
+    pub fn bytes(self, size: u64) -> u64 {
+        match self {
+            IoSize::Bytes(bytes) => bytes,
+            IoSize::OfSize(percent) => {
+                let bytes = u128::from(size) * u128::from(percent) / 100;
+                u64::try_from(bytes).unwrap_or(u64::MAX).max(1)
+            }
+        }
+    }
 }

@@ -36,8 +36,8 @@ pub use ini::{
 };
 pub use job::{
     Ceilings, ComputationRequest, CufileSetting, FeedRequest, GpuDriver, GpuRequest, GpuWhich,
-    JobSpec, OfWrites, RankPlace, ReadShift, ReplayRequest, Rw, Spec, SteadyCriterion, ViaPeer,
-    WriteRefusal,
+    IoSize, JobSpec, OfWrites, RankPlace, ReadShift, ReplayRequest, Rw, Spec, SteadyCriterion,
+    ViaPeer, WriteRefusal,
 };
 pub(crate) use keys::take_writes;
 pub use keys::{

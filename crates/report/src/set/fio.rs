@@ -4,8 +4,9 @@
 //! of several threads is one entry, as with `group_reporting`. Fields for figures that gpuio does
 //! not measure (submission latency, completion latency) are absent.
 
+use gpuio_base::document::unique;
 use gpuio_base::stat::{Percentile, Summary};
-use gpuio_record::{DirectionResult, Point, Towards};
+use gpuio_record::{DirectionResult, Point, StorageReading, Towards, WatchedGroup};
 use serde_json::{Map, Value, json};
 
 use super::Set;
@@ -13,6 +14,21 @@ use super::rows::{Row, rows};
 use crate::doubts::{self, Held};
 use crate::number::float;
 use crate::workload::{actual_engine, block_bounds, rw, sizes_short};
+
+/// The percentiles that fio prints unless a job lists its own.
+const PERCENTILES: [Percentile; 17] = {
+    let mut all = [Percentile::MEDIAN; 17];
+    let hundredths = [
+        1_00, 5_00, 10_00, 20_00, 30_00, 40_00, 50_00, 60_00, 70_00, 80_00, 90_00, 95_00, 99_00,
+        99_50, 99_90, 99_95, 99_99,
+    ];
+    let mut nth = 0;
+    while nth < all.len() {
+        all[nth] = Percentile::hundredths(hundredths[nth]);
+        nth += 1;
+    }
+    all
+};
 
 /// How every document begins.
 pub(super) const MARK: &str = "\"fio version\": \"gpuio";
@@ -60,10 +76,76 @@ fn document(set: &Set, jobs: &[Row<'_>]) -> String {
         "time": record.map(|record| record.started_at.clone()),
         "global options": {},
         "jobs": jobs.iter().map(|row| job(row, &lacks)).collect::<Vec<Value>>(),
+        "disk_util": disk_util(jobs),
     });
     let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
     text.push('\n');
     text
+}
+
+/// Requests of each drive, whoever made them, over the time of these jobs, and its share of time at
+/// work, where that was sampled. Jobs of one group share what was counted.
+fn disk_util(jobs: &[Row<'_>]) -> Vec<Value> {
+    let groups = jobs.iter().map(|row| (row.nth, row.plan.group));
+    let mut drives: Vec<Drive> = Vec::new();
+    for group in unique(groups) {
+        let first = jobs.iter().find(|row| (row.nth, row.plan.group) == group);
+        let Some(row) = first else { continue };
+        let watched = row.record.watched.iter().flat_map(|all| &all.groups);
+        let watched = watched.filter(|one| one.group == group.1).last();
+        for reading in &row.result.cache.storage {
+            let nth = drives.iter().position(|drive| drive.name == reading.device);
+            let nth = nth.unwrap_or_else(|| {
+                drives.push(Drive { name: reading.device.clone(), ..Drive::default() });
+                drives.len() - 1
+            });
+            drives[nth].add(reading, watched);
+        }
+    }
+    drives.iter().map(Drive::json).collect()
+}
+
+/// The counts of a drive.
+#[derive(Default)]
+struct Drive {
+    name: String,
+    reads: u64,
+    writes: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+    /// Nanoseconds at work, and those in which that was sampled.
+    busy: f64,
+    of: f64,
+}
+
+impl Drive {
+    fn add(&mut self, reading: &StorageReading, watched: Option<&WatchedGroup>) {
+        self.reads += reading.reads;
+        self.writes += reading.writes;
+        self.read_bytes += reading.read_bytes;
+        self.write_bytes += reading.write_bytes;
+        let Some(watched) = watched else { return };
+        let series = watched.devices.iter().find(|one| one.device == self.name);
+        let busy = series.and_then(|one| one.figures.iter().find(|one| one.key == "busy_percent"));
+        if let Some(percent) = busy.and_then(|figure| figure.whole) {
+            self.busy += percent.min(100.0) / 100.0 * float(watched.length_ns());
+            self.of += float(watched.length_ns());
+        }
+    }
+
+    fn json(&self) -> Value {
+        let mut drive = json!({
+            "name": self.name,
+            "read_ios": self.reads,
+            "write_ios": self.writes,
+            "read_sectors": self.read_bytes / 512,
+            "write_sectors": self.write_bytes / 512,
+        });
+        if self.of > 0.0 {
+            drive["util"] = json!(100.0 * self.busy / self.of);
+        }
+        drive
+    }
 }
 
 fn job(row: &Row<'_>, lacks: &[String]) -> Value {
@@ -140,7 +222,10 @@ fn side(row: &Row<'_>, direction: Towards) -> Value {
         .filter(|point| point.at_ns > 0 && point.span_ns > 0)
         .map(|point| rates(point, direction))
         .collect();
-    let percentiles = Percentile::joined(Percentile::ALL.iter().chain(&row.plan.percentiles));
+    let percentiles = match row.plan.percentiles.is_empty() {
+        true => Percentile::joined(&PERCENTILES),
+        false => row.plan.percentiles.clone(),
+    };
     side_of(direction.of(row.result), row.result.last_done_ns, &samples, &percentiles)
 }
 

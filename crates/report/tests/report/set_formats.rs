@@ -1,5 +1,6 @@
 //! The formats of sets, by rules that need no browser.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use gpuio_base::stat::Percentile;
@@ -312,6 +313,28 @@ fn fio_json_has_the_fields_that_plotting_tools_need() {
     let first = &set.members[0].record.jobs[0].read;
     assert_eq!(jobs[0]["read"]["iops"], first.iops);
     assert_eq!(jobs[0]["read"]["lat_ns"]["mean"], first.latency.as_ref().unwrap().total.mean_ns);
+    // Every percentile of fio's list that has enough I/Os, and the drives with what they did.
+    let list = |job: &Value| job["read"]["clat_ns"]["percentile"].as_object().map(|all| all.len());
+    assert!(
+        jobs.iter().any(|job| list(job) > Some(12)),
+        "{:?}",
+        jobs.iter().map(list).collect::<Vec<_>>()
+    );
+    let drives = value["disk_util"].as_array().unwrap();
+    let groups = |name: &str| {
+        let of = |record: &Record| {
+            let mut seen = BTreeMap::new();
+            for (plan, job) in record.plan.jobs.iter().zip(&record.jobs) {
+                let found = job.cache.storage.iter().find(|one| one.device == name);
+                seen.entry(plan.group).or_insert(found.map_or(0, |one| one.reads));
+            }
+            seen.values().sum::<u64>()
+        };
+        set.members.iter().map(|member| of(&member.record)).sum::<u64>()
+    };
+    for drive in drives {
+        assert_eq!(drive["read_ios"], groups(drive["name"].as_str().unwrap()), "{drive}");
+    }
     let files = fio_files(&set);
     assert_eq!(files.len(), all);
     let mut names: Vec<&String> = files.iter().map(|(name, _)| name).collect();

@@ -236,7 +236,7 @@ fn times_that_measure_nothing_or_never_end() {
         usage(refused("runtime=0")),
         "job 'a', runtime=0 (f:2:1): a run of no time or no bytes measures nothing"
     );
-    let nothing = refused_job(|job| job.io_size = Some(0));
+    let nothing = refused_job(|job| job.io_size = Some(crate::spec::IoSize::Bytes(0)));
     assert_eq!(nothing, "job 'a': a run of no time or no bytes measures nothing");
     for key in ["runtime", "ramp", "start_delay"] {
         let text = format!("{key}=4000000000");

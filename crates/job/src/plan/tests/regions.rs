@@ -103,6 +103,11 @@ fn an_offset_may_be_a_share_of_the_file() {
     };
     assert_eq!(at("filename=/have10g\nbs=64k\noffset=0%"), (0, 10 * GIB));
     assert_eq!(at("filename=/have10g\nbs=64k\noffset=40%"), (4 * GIB, 6 * GIB));
+    // So is what a thread moves, of its size, and it may be more than that.
+    for (share, bytes) in [("50%", 2 * GIB), ("250%", 10 * GIB)] {
+        let plan = job(&format!("filename=/have10g\nbs=64k\nsize=4g\nio_size={share}"));
+        assert_eq!(plan.stop.bytes_per_thread, Some(bytes), "{share}");
+    }
     let third = (10 * GIB * 33 / 100).next_multiple_of(64 * KIB);
     assert_eq!(at("filename=/have10g\nbs=64k\noffset=33%"), (third, 10 * GIB - third));
     assert_eq!(at("filename=/have10g\nsize=50%\noffset=20%"), (2 * GIB, 5 * GIB));

@@ -453,7 +453,7 @@ fn other_defaults(job: &JobSpec) -> Option<String> {
     let unset = [
         (job.direct.is_none(), "direct=1"),
         (job.depth.is_none(), "a depth that suits the engine"),
-        (job.runtime_ns.or(job.io_size).or(job.loops).is_none(), "runtime=10"),
+        (job.runtime_ns.or(job.loops).is_none() && job.io_size.is_none(), "runtime=10"),
         (job.blocks.is_none(), "bs=1M or 4k"),
     ];
     let unset: Vec<&str> =

@@ -129,9 +129,12 @@ pub(super) const KEYS: &[Key] = &[
     .not_of(FEED | RANGES | REPLAY)
     .prints(REST + 4, printed::size)
     .tried(["1g", "2g"]),
-    key("io_size", Fio, field!(io_size, value::size), "")
+    key("io_size", Fio, field!(io_size, value::io_size), "bytes, or a share of size=: `200%`")
         .or(&["io_limit"])
-        .flags(&[load("SIZE", "Stop each thread after this many bytes")])
+        .flags(&[load(
+            "SIZE",
+            "Stop each thread after this many bytes, or such a share of its size: 200%",
+        )])
         .not_of(FEED | RANGES | REPLAY)
         .unused(|s| when(s.requested.repeats_for_runtime(), WHOLE_RUNTIME))
         .decides()

@@ -24,7 +24,7 @@ pub(crate) use list::{
 };
 pub(crate) use number::{
     at_least_one, at_least_one_u32, by_direction, bytes, chunk, device, duration, fio_count,
-    fio_microseconds, fio_milliseconds, integer, node, percent, rate, size, size_percent,
+    fio_microseconds, fio_milliseconds, integer, io_size, node, percent, rate, size, size_percent,
     some_time, xfer_type,
 };
 pub(crate) use steady::{STEADY, steady};

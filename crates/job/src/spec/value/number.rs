@@ -3,14 +3,12 @@
 use gpuio_base::units::{MAX_INDEX, parse_bytes, parse_duration_ns};
 
 use super::{Read, ValueError, wrong};
+use crate::spec::job::IoSize;
 
 /// A size in bytes; zero is allowed (an offset, a rate of nothing).
 pub(crate) fn bytes(value: &str) -> Read<u64> {
     if let Some(at) = value.find('%') {
-        return wrong(
-            at,
-            "a share of the file or device works for size= and offset=; give bytes, such as 10G",
-        );
+        return wrong(at, "a share works for size=, io_size= and offset=; give bytes, such as 10G");
     }
     one_for_both(value)?;
     Ok(parse_bytes(value)?)
@@ -21,6 +19,15 @@ pub(crate) fn size(value: &str) -> Read<u64> {
     match bytes(value)? {
         0 => wrong(0, "the size is 0; give a size above 0, such as 4k or 1G"),
         size => Ok(size),
+    }
+}
+
+/// How much a thread moves: bytes, or a share of its size.
+pub(crate) fn io_size(value: &str) -> Read<IoSize> {
+    let Some(share) = value.strip_suffix('%') else { return size(value).map(IoSize::Bytes) };
+    match share.parse() {
+        Ok(percent @ 1..) => Ok(IoSize::OfSize(percent)),
+        _ => wrong(0, "expected a share of the size of at least 1%, such as 50% or 200%"),
     }
 }
 
