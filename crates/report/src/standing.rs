@@ -84,16 +84,29 @@ pub(crate) fn between_ios(record: &Record, plan: &JobPlan) -> Option<String> {
     })
 }
 
-/// Marks behind a rate in tables, with their meaning.
-pub const MARKS: [(&str, &str); 2] =
-    [("!", "too short for its rate or percentiles"), ("~", "not of the storage alone, or unknown")];
+/// Marks behind a rate in tables, with their meaning, in the order in which they stand.
+pub const MARKS: [(&str, &str); 6] = [
+    (SHORT, "too short for its rate or percentiles"),
+    (NOT_STORAGE, "storage did not move all of its bytes, or may not have"),
+    (OTHERS, "others used the drive or the CPUs meanwhile"),
+    (UNSEEN, "whether others used the CPUs is unknown"),
+    (CONTENT, "the data is zeros, repeats or is unknown: storage may be faster with it"),
+    (FAULTS, "wrong data, failed I/Os or injected faults"),
+];
+
+const SHORT: &str = "!";
+const NOT_STORAGE: &str = "~";
+const OTHERS: &str = "^";
+const UNSEEN: &str = "?";
+const CONTENT: &str = "#";
+const FAULTS: &str = "@";
 
 /// The marks behind the rate of a job; empty where it is that of a whole run of storage alone.
 pub(crate) fn marks(record: &Record, plan: &JobPlan, result: &JobResult) -> String {
-    let is_other = known_unmeasured(record, plan, result).is_some()
-        || !caveats(record, plan, result).is_empty();
-    let holds = [is_too_short(record, plan), is_other];
-    MARKS.iter().zip(holds).filter(|(_, holds)| *holds).map(|((mark, _), _)| *mark).collect()
+    let short = is_too_short(record, plan).then_some(SHORT);
+    let other = known_unmeasured(record, plan, result).map(|_| NOT_STORAGE);
+    let caveats = caveats(record, plan, result).into_iter().map(|caveat| caveat.sign);
+    together(short.into_iter().chain(other).chain(caveats))
 }
 
 /// The same in words behind a sentence: ` (too short, others unknown)`.
@@ -203,6 +216,8 @@ pub(crate) fn content(plan: &JobPlan, result: &JobResult) -> Option<String> {
 pub(crate) struct Caveat {
     /// In formats for programs; never changes.
     pub(crate) name: &'static str,
+    /// One of [`MARKS`].
+    pub(crate) sign: &'static str,
     /// Behind one load of several: `disturbed`.
     pub(crate) mark: &'static str,
     /// Behind a sentence.
@@ -211,9 +226,10 @@ pub(crate) struct Caveat {
     pub(crate) why: String,
 }
 
-/// Every kind of caveat: its name, what it means, its mark, its words where these are always the
-/// same, and why a job has it.
+/// Every kind of caveat: its name, what it means, its mark behind a rate and behind a load, its words
+/// where these are always the same, and why a job has it.
 type Kind = (
+    &'static str,
     &'static str,
     &'static str,
     &'static str,
@@ -225,6 +241,7 @@ const KINDS: &[Kind] = &[
     (
         "wrong_data",
         "verification found wrong data, or could not check some",
+        FAULTS,
         "wrong data",
         None,
         |_, _, result| wrong_data(result),
@@ -232,6 +249,7 @@ const KINDS: &[Kind] = &[
     (
         "disturbed",
         "others used the drive or the CPUs meanwhile",
+        OTHERS,
         "disturbed",
         Some("not the rate of the storage alone"),
         |record, plan, result| Some(others::of(record, plan, result)?.words()),
@@ -239,6 +257,7 @@ const KINDS: &[Kind] = &[
     (
         "others_unknown",
         "it is unknown whether others used the CPUs",
+        UNSEEN,
         "others unknown",
         Some("whether others used the CPUs is unknown"),
         |_, _, result| result.others_cpu_unknown.clone(),
@@ -246,6 +265,7 @@ const KINDS: &[Kind] = &[
     (
         "injected",
         "gpuio injected faults",
+        FAULTS,
         "faults injected",
         Some("with faults that gpuio injected"),
         |_, plan, _| plan.inject.clone(),
@@ -253,6 +273,7 @@ const KINDS: &[Kind] = &[
     (
         "failed",
         "I/Os failed",
+        FAULTS,
         "I/Os failed",
         Some("without the I/Os that failed"),
         |_, _, result| (result.failed > 0).then(|| many(result.failed, "I/O failed|I/Os failed")),
@@ -260,6 +281,7 @@ const KINDS: &[Kind] = &[
     (
         "content",
         "the data is zeros, repeats or is unknown, and storage may be faster with it",
+        CONTENT,
         "content",
         None,
         |_, plan, result| content(plan, result),
@@ -283,10 +305,10 @@ pub(crate) fn wrong_data(result: &JobResult) -> Option<String> {
 
 /// The caveats of a job.
 pub(crate) fn caveats(record: &Record, plan: &JobPlan, result: &JobResult) -> Vec<Caveat> {
-    let found = KINDS.iter().filter_map(|(name, _, mark, words, of)| {
+    let found = KINDS.iter().filter_map(|(name, _, sign, mark, words, of)| {
         let why = of(record, plan, result)?;
         let words = words.map_or_else(|| why.clone(), str::to_owned);
-        Some(Caveat { name, mark, words, why })
+        Some(Caveat { name, sign, mark, words, why })
     });
     found.collect()
 }

@@ -122,7 +122,9 @@ fn the_estimate_says_what_it_includes() {
     let dir = scratch();
     let estimate = |line: &str| {
         let line = format!("sweep --path host --runtime 1s --repeats 2 {line} --dry-run");
-        gpuio(dir.path(), &line).exits(0).out.lines().next().unwrap().to_owned()
+        let mut wide = command(dir.path());
+        let ran = finish(wide.args(words(&line)).env("COLUMNS", "1000")).exits(0);
+        ran.out.lines().next().unwrap().to_owned()
     };
     assert_eq!(
         estimate("--size 1g --vary threads=1,2 --verify=pass"),

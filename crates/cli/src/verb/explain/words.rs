@@ -279,7 +279,10 @@ mod tests {
         let feeds = ["service level", "context", "round", "first batch", "needs", "ready", "busy"];
         let all_of = printed.into_iter().chain(more).chain(texts).chain(feeds);
         all.extend(all_of.map(str::to_owned));
-        all.extend(["!", "~", "content", "no_digest", "not_storage"].map(str::to_owned));
+        all.extend(
+            ["!", "~", "^", "?", "#", "@", "content", "no_digest", "not_storage"]
+                .map(str::to_owned),
+        );
         let compared = ["faster", "slower", "better", "worse", "less CPU", "more CPU", "noise"];
         let others = ["same", "not comparable", "not enough runs", "disturbed", "no effect"];
         let asked = ["knee", "CoV", "ends", "cold", "warm", "of best", "BEYOND THRESHOLD", "legs"];

@@ -148,6 +148,7 @@ fn marks(
             number: upper.then(|| step.word.clone()),
             is_knee: found == Some(Knee::At(place)),
             joined: place == 0 || beyond.get(place) == beyond.get(place - 1),
+            doubts: String::new(),
         })
     };
     steps.iter().enumerate().filter_map(mark).collect()

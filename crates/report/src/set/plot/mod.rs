@@ -21,6 +21,7 @@ use super::rows::{Row, rows};
 use super::summary::told_apart;
 use super::{chosen, colours};
 use crate::number::{float, many, throughput};
+use crate::standing;
 use crate::workload::{jobs, own_question, rw_of, sizes_short};
 pub(super) use curve::curve;
 pub(super) use ticks::rates;
@@ -101,6 +102,8 @@ struct Mark {
     is_knee: bool,
     /// Whether a line joins it with the mark before: both differ in nothing but the axis.
     joined: bool,
+    /// What stands behind its rate ([`standing::MARKS`]): drawn hollow.
+    doubts: String,
 }
 
 struct Bar {
@@ -111,6 +114,19 @@ struct Bar {
     low: f64,
     high: f64,
     runs: usize,
+    /// As of a [`Mark`].
+    doubts: String,
+}
+
+/// The marks behind the rates of some rows.
+fn doubts<'r>(rows: impl Iterator<Item = &'r Row<'r>>) -> String {
+    standing::together(rows.map(Row::marks))
+}
+
+/// The meaning of what is drawn hollow, as a sentence behind a note; empty where nothing is.
+fn hollow<'d>(doubts: impl Iterator<Item = &'d str>) -> String {
+    let line = standing::legend_line(&standing::together(doubts));
+    line.map_or_else(String::new, |words| format!(" Drawn hollow: {words}."))
 }
 
 /// The plot of a set, or why there is none.
@@ -228,6 +244,7 @@ fn searched(set: &Set) -> Option<Plot> {
         number: None,
         is_knee: false,
         joined: true,
+        doubts: String::new(),
     };
     let tries = known.iter().map(|(accelerators, percent, verdict)| {
         let words = format!("{accelerators}: utilisation {percent:.1} % ({verdict})");
@@ -329,6 +346,8 @@ fn by_axis(set: &Set, rows: &[Row<'_>], columns: &[Column], records: &[usize]) -
             (columns, across),
             (&shown, &choice.rows),
             &gpuio_base::document::unique(apart),
+        ) + &hollow(
+            lines.iter().flat_map(|line| &line.marks).map(|mark| mark.doubts.as_str()),
         ),
         left: left(rows.len() - drawn.len()),
         shape: Shape::Lines {
@@ -423,7 +442,9 @@ fn marks(
             print(y)
         );
         let (x, number, is_knee) = (numbers[place], None, false);
-        Some(Mark { x, y, low, high, words, number, is_knee, joined })
+        let doubts = doubts(here().map(|row| &rows[*row]));
+        let words = words + &doubts;
+        Some(Mark { x, y, low, high, words, number, is_knee, joined, doubts })
     };
     places(across, of).into_iter().filter_map(mark).collect()
 }
@@ -564,16 +585,19 @@ fn bars(rows: &[Row<'_>], columns: &[Column], points: &[Vec<usize>]) -> Plot {
             low: rates.iter().copied().fold(f64::INFINITY, f64::min),
             high: rates.iter().copied().fold(0.0, f64::max),
             runs: rates.len(),
+            doubts: doubts(point.iter().map(|row| &rows[*row])),
         }
     };
+    let bars: Vec<Bar> = points.iter().zip(labels(rows, columns, points)).map(bar).collect();
     Plot {
         title: match same {
             true => format!("Throughput by path: {}", first.load_in_words()),
             false => "Throughput of each load (block, threads×depth)".to_owned(),
         },
-        note: spread_words(points.iter().map(Vec::len)).to_owned(),
+        note: spread_words(points.iter().map(Vec::len)).to_owned()
+            + &hollow(bars.iter().map(|bar| bar.doubts.as_str())),
         left: String::new(),
-        shape: Shape::Bars(points.iter().zip(labels(rows, columns, points)).map(bar).collect()),
+        shape: Shape::Bars(bars),
     }
 }
 
@@ -591,8 +615,8 @@ fn over_time(rows: &[Row<'_>], point: &[usize]) -> Option<Plot> {
             let x = point.at_ns as f64 / 1e9;
             let y = float(point.bytes(row.direction)) * 1e9 / float(point.span_ns);
             let words = format!("{x:.2} s: {}", throughput(y));
-            let (number, is_knee, joined) = (None, false, true);
-            Mark { x, y, low: y, high: y, words, number, is_knee, joined }
+            let (number, is_knee, joined, doubts) = (None, false, true, String::new());
+            Mark { x, y, low: y, high: y, words, number, is_knee, joined, doubts }
         };
         let series = row.result.series.iter().filter(|point| point.span_ns > 0);
         let label = if some.len() > 1 { format!("run {}", nth + 1) } else { String::new() };

@@ -305,9 +305,13 @@ fn path(out: &mut String, line: &Line, across: &Scale, y: &Scale, taken: &mut Ve
             );
         }
         let size = if line.dots { 4.0 } else { 1.5 };
+        let look = match mark.doubts.is_empty() {
+            true => format!("fill=\"{colour}\""),
+            false => format!("fill=\"var(--paper)\" stroke=\"{colour}\" stroke-width=\"2\""),
+        };
         let _ = write!(
             out,
-            "<circle cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"{size}\" fill=\"{colour}\"><title>{}\
+            "<circle cx=\"{x:.1}\" cy=\"{middle:.1}\" r=\"{size}\" {look}><title>{}\
              </title></circle>",
             markup(&mark.words)
         );
@@ -405,7 +409,15 @@ fn bars_at(out: &mut String, bars: &[Bar], (top, width): (f64, f64)) -> f64 {
     let space = width - label - 90.0;
     let mut y = top;
     for bar in bars {
-        let rate = throughput(bar.value);
+        let rate = throughput(bar.value) + &markup(&bar.doubts);
+        let look = match bar.doubts.is_empty() {
+            true => format!("fill=\"var(--p{})\"", bar.colour),
+            false => format!(
+                "fill=\"var(--p{0})\" fill-opacity=\"0.2\" stroke=\"var(--p{0})\" \
+                 stroke-width=\"1.5\" stroke-dasharray=\"5 3\"",
+                bar.colour
+            ),
+        };
         let at = |value: f64| value / most * space;
         let long = at(bar.value).max(1.0);
         let _ = write!(
@@ -422,11 +434,10 @@ fn bars_at(out: &mut String, bars: &[Bar], (top, width): (f64, f64)) -> f64 {
         let _ = write!(
             out,
             "<rect x=\"{label:.1}\" y=\"{:.1}\" width=\"{long:.1}\" height=\"{:.0}\" rx=\"2\" \
-             fill=\"var(--p{})\"><title>{}</title></rect>\
+             {look}><title>{}</title></rect>\
              <text x=\"{:.1}\" y=\"{:.1}\" fill=\"var(--ink)\">{rate}</text>",
             y + 3.0,
             BAR - 8.0,
-            bar.colour,
             markup(&told(bar)),
             label + long.max(at(bar.high)) + 6.0,
             y + 18.0
