@@ -539,10 +539,36 @@ fn no_engine(row: &PathInfo) -> &'static str {
     }
 }
 
+/// Words that other tools have for a path of ours, beyond gdsio's names.
+const PATHS_ELSEWHERE: [(&str, &str); 9] = [
+    ("cufile", "gds"),
+    ("libcufile", "gds"),
+    ("gpudirect", "gds"),
+    ("gpu", "gds"),
+    ("cuda", "staged"),
+    ("pinned", "staged"),
+    ("posix", "host"),
+    ("cpu", "host"),
+    ("nvme", "host"),
+];
+
 fn unknown_path(job: &JobSpec, name: &str, catalog: &Catalog) -> PlanError {
     let known: Vec<&str> = catalog.paths.iter().map(|row| row.name).collect();
+    let plain = |word: &str| word.to_lowercase().replace(['-', '_'], "");
+    let by_gdsio = catalog.paths.iter().find(|row| {
+        plain(row.gdsio_name) == plain(name) || row.gdsio.is_some_and(|x| x.to_string() == name)
+    });
+    let elsewhere = || PATHS_ELSEWHERE.iter().find(|(word, _)| *word == plain(name));
+    let engine = catalog.engines.iter().find(|engine| engine.name == name);
+    let near = match (engine, by_gdsio) {
+        (Some(engine), _) => format!("; it is an engine: path=host engine={}", engine.name),
+        (None, Some(row)) => format!("; gdsio's is path {} here", row.name),
+        (None, None) => match elsewhere() {
+            Some((_, path)) => format!("; other tools' is path {path} here"),
+            None => nearest(name, known.iter().copied().chain([AUTO, "all"])),
+        },
+    };
     let known = known.join(", ");
-    let near = nearest(name, catalog.paths.iter().map(|row| row.name).chain([AUTO, "all"]));
     let what = format!("there is no path '{name}'{near}; paths are {known}, or auto, or all");
     PlanError::usage(job, "paths", what)
 }

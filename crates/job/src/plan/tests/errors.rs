@@ -36,6 +36,21 @@ fn paths_that_do_not_exist() {
     );
 }
 
+#[test]
+fn paths_by_their_names_in_other_tools() {
+    for (word, ours) in [
+        ("GPUD", "gdsio's is path gds here"),
+        ("cpu-gpu", "gdsio's is path staged here"),
+        ("2", "gdsio's is path staged here"),
+        ("cufile", "other tools' is path gds here"),
+        ("libaio", "it is an engine: path=host engine=libaio"),
+        ("stagd", "nearest: staged"),
+    ] {
+        let said = usage(refused(&format!("path={word}")));
+        assert!(said.contains(&format!("there is no path '{word}'; {ours}; paths are")), "{said}");
+    }
+}
+
 /// A line of `[global]` once; without a value that is in error the others are looked at.
 #[test]
 fn all_errors_of_a_file_are_reported() {
