@@ -82,10 +82,26 @@ def _run(arguments: List[str]) -> str:
         words = done.stderr.strip() or done.stdout.strip() or "it printed nothing"
         if words.startswith("error: "):
             words = words[len("error: ") :]
+        words = _without_usage(words)
         error = GpuioError(f"gpuio {arguments[0]} ended with code {done.returncode}: {words}")
         error.exit_code = done.returncode
         raise error
     return done.stdout
+
+
+def _without_usage(words: str) -> str:
+    """A refusal without the command line's usage, and with names of arguments for its flags."""
+    import re
+
+    def argument(flag: "re.Match[str]") -> str:
+        return flag[1].replace("-", "_")
+
+    unexpected = re.match(r"unexpected argument '--([\w-]+)' found", words)
+    if not unexpected:
+        return words.split("\n\n  Usage:")[0].strip()
+    similar = re.search(r"a similar argument exists: '--([\w-]+)'", words)
+    nearest = f"; did you mean {argument(similar)}?" if similar else ""
+    return f"there is no flag for the argument {argument(unexpected)}{nearest}"
 
 
 def load(*paths: PathLike) -> Union["pandas.DataFrame", Rows]:

@@ -386,6 +386,10 @@ class Frames(Files):
         self.assertIn("read_bytes", series)
 
     def test_what_the_program_refuses_is_an_error_with_its_words(self):
+        for words, nearest in (({"bss": "4k"}, "argument bss; did you mean bs?"), ({"no_such": 1}, "argument no_such")):
+            with self.assertRaises(gpuio.GpuioError) as raised:
+                gpuio.bench(**words)
+            self.assertTrue(str(raised.exception).endswith(nearest), raised.exception)
         with self.assertRaisesRegex(gpuio.GpuioError, "bs") as caught:
             gpuio.bench(bs="12q", directory=str(self.dir))
         # ENOENT is 2, too.
