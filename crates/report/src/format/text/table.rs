@@ -125,6 +125,11 @@ pub(super) fn legend(record: &Record) -> Section {
                     the job too";
         section.item(Layout { colon: false, ..labels }, Item::new("≥", text));
     }
+    if jobs(record).any(|(plan, _)| plan.feed.as_ref().is_some_and(|feed| !feed.is_cache())) {
+        let text = "throughput and IOPS until its threads' last I/O; samples/s and utilisation \
+            until its last step";
+        section.item(labels, Item::new("feed", text));
+    }
     section.list(List::new(labels, totals(record).into_iter().chain(absent)));
     section
 }
