@@ -226,8 +226,8 @@ pub(crate) struct Caveat {
     pub(crate) why: String,
 }
 
-/// Every kind of caveat: its name, what it means, its mark behind a rate and behind a load, its words
-/// where these are always the same, and why a job has it.
+/// Every kind of caveat: its name, what it means, its marks behind a rate and behind a load, its
+/// words where these are always the same, and why a job has it.
 type Kind = (
     &'static str,
     &'static str,

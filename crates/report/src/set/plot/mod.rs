@@ -102,7 +102,7 @@ struct Mark {
     is_knee: bool,
     /// Whether a line joins it with the mark before: both differ in nothing but the axis.
     joined: bool,
-    /// What stands behind its rate ([`standing::MARKS`]): drawn hollow.
+    /// The marks behind its rate ([`standing::MARKS`]): with some it is drawn hollow.
     doubts: String,
 }
 
