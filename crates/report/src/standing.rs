@@ -104,7 +104,7 @@ const FAULTS: &str = "@";
 /// The marks behind the rate of a job; empty where it is that of a whole run of storage alone.
 pub(crate) fn marks(record: &Record, plan: &JobPlan, result: &JobResult) -> String {
     let short = is_too_short(record, plan).then_some(SHORT);
-    let other = known_unmeasured(record, plan, result).map(|_| NOT_STORAGE);
+    let other = unmeasured(record, plan, result).map(|_| NOT_STORAGE);
     let caveats = caveats(record, plan, result).into_iter().map(|caveat| caveat.sign);
     together(short.into_iter().chain(other).chain(caveats))
 }

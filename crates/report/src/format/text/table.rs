@@ -369,14 +369,16 @@ fn mix_line(plan: &JobPlan, job: &JobResult, marks: &str) -> Option<Line> {
 /// A row per direction that several jobs of the group were to do.
 fn total_lines(record: &Record, totals: &RunTotals, percentiles: &[Percentile]) -> Vec<Line> {
     let group = || jobs(record).filter(|(plan, _)| plan.group == totals.group);
-    let threads: u64 = group().map(|(plan, _)| u64::from(plan.threads)).sum();
     let mut lines: Vec<Line> = Vec::new();
     for direction in summed(record, totals.group) {
+        let own = || group().filter(|(plan, _)| plan.directions().contains(&direction));
+        let threads: u64 = own().map(|(plan, _)| u64::from(plan.threads)).sum();
+        let marks = standing::together(own().map(|(plan, job)| standing::marks(record, plan, job)));
         let result = match direction {
             Towards::Read => &totals.read,
             Towards::Write => &totals.write,
         };
-        let never = group().map(|(plan, job)| missing(plan, job));
+        let never = own().map(|(plan, job)| missing(plan, job));
         let never = never.fold(NeverStarted::default(), |all, one| NeverStarted {
             ios: all.ios.saturating_add(one.ios),
             longest_wait_ns: all.longest_wait_ns.max(one.longest_wait_ns),
@@ -390,7 +392,7 @@ fn total_lines(record: &Record, totals: &RunTotals, percentiles: &[Percentile]) 
             (Of::Path, path_cell("", group().any(|(plan, _)| plan.uses_software_gpu()))),
             (Of::Rw, direction.name().into()),
             (Of::Threads, threads.into()),
-            (Of::Throughput, result.bytes_per_s.map(Cell::rate).into()),
+            (Of::Throughput, result.bytes_per_s.map(|rate| marked_rate(rate, &marks)).into()),
             (Of::Iops, result.iops.map(Cell::count).into()),
             (Of::Failed, result.failed.into()),
         ]);
