@@ -50,9 +50,9 @@ pub fn render(record: &Record, width: u16, show: Show<'_>) -> String {
     let checked = checked(record).into_iter().map(|text| Item::new("Verified", text));
     last.list(List::new(Layout::labels(0), checked));
     last.list(List::new(Layout::labels(0), astray(record)));
+    warned(&mut last, record);
     let kept = detail::kept(record, None).into_iter().map(|text| Item::new(DATA_FILES, text));
     last.list(List::new(Layout::labels(0), kept));
-    warned(&mut last, record);
     let mut page = Document::default();
     page.push(doubt);
     page.push(head(record)).push(table(record)).push(last);

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::compare::comparison::{Comparison, Pair};
 use crate::compare::figure::Row;
+use crate::number::many;
 use words::{
     alone, cautions, doubts_of, interval, legend, ratio, remarks, runs, threshold, verdict,
 };
@@ -119,6 +120,23 @@ fn load(comparison: &Comparison, pair: &Pair) -> Text {
     text
 }
 
+/// Files of a side that are named in a text; JSON has all.
+const FILES_MOST: usize = 4;
+
+/// The remarks that all of several pairs have, and those of each beyond them.
+fn remarks_of_all(comparison: &Comparison) -> (Vec<String>, Vec<Vec<String>>) {
+    let mut each: Vec<Vec<String>> =
+        comparison.pairs.iter().map(|pair| remarks(comparison, pair)).collect();
+    let [first, others @ ..] = each.as_slice() else { return (Vec::new(), each) };
+    let of_all = |line: &&String| others.iter().all(|all| all.contains(line));
+    let shared: Vec<String> = match others {
+        [] => Vec::new(),
+        _ => first.iter().filter(of_all).cloned().collect(),
+    };
+    each.iter_mut().for_each(|own| own.retain(|line| !shared.contains(line)));
+    (shared.into_iter().map(|line| format!("all loads: {line}")).collect(), each)
+}
+
 /// The sides, a table for each pair, results without a partner, the basis of the intervals, and the
 /// threshold.
 fn text(comparison: &Comparison) -> Document {
@@ -128,22 +146,28 @@ fn text(comparison: &Comparison) -> Document {
     for (nth, side) in comparison.sides.iter().enumerate() {
         let files = match side.files.as_slice() {
             [one] if *one == side.name => String::new(),
+            files if files.len() > FILES_MOST => {
+                let more = many((files.len() - 1) as u64, "more file");
+                format!(" ({} and {more})", files[0])
+            }
             files => format!(" ({})", files.join(", ")),
         };
         let role = if nth == 0 { "baseline" } else { "other" };
         sides.push(Item::new(role, format!("{}{files}", side.name)));
         sides.extend(side.notes.iter().map(|note| Item::new("", note.as_str())));
     }
-    page.begin("", "").list(List::new(Layout { hang: 2, ..Layout::labels(9) }, sides));
+    let (of_all, each) = remarks_of_all(comparison);
+    page.begin("", "")
+        .list(List::new(Layout { hang: 2, ..Layout::labels(9) }, sides))
+        .list(List { layout: HANGING, ..List::of(0, of_all) });
     let heads = ["", "baseline", "other", "ratio", "95 % interval", "result"];
-    for pair in &comparison.pairs {
+    for (pair, remarks) in comparison.pairs.iter().zip(each) {
         let section = page.begin("", "");
         section
             .item(HANGING, Item::new("", format!("{} ({})", title(comparison, pair), runs(pair))));
         let rows = pair.rows.iter().map(|row| (pair, row));
         let table = columns(heads, |columns| columns).table("", rows).look(Look::Indented(2));
         section.push(Block::Table(table));
-        let remarks = remarks(comparison, pair);
         section.list(List { layout: Layout { indent: 2, ..HANGING }, ..List::of(0, remarks) });
     }
     let lone = comparison.alone.iter().map(|one| alone(comparison, one, ": ")).collect();
@@ -208,9 +232,8 @@ fn flat<'a>(comparison: &'a Comparison, people: bool) -> Document {
         false => exact(comparison, heads, before),
     };
     section.table(table.table("pairs", entries(comparison)));
-    let mut lines: Vec<String> = Vec::new();
-    for pair in &comparison.pairs {
-        let remarks = remarks(comparison, pair);
+    let (mut lines, each) = remarks_of_all(comparison);
+    for (pair, remarks) in comparison.pairs.iter().zip(each) {
         lines.extend(remarks.iter().map(|line| format!("{}: {line}", pair.baseline)));
     }
     for one in &comparison.alone {

@@ -219,7 +219,8 @@ pub(super) fn tries(record: &Record) -> Section {
             .figures("utilisation", |one| {
                 one.utilisation_percent.map(|percent| Cell::percent(percent, 1))
             })
-            .words("outcome", |one| one.verdict.clone())
+            // Its reason, if any, is in the answer.
+            .words("outcome", |one| one.verdict.split(": ").next().unwrap_or_default().to_owned())
             .figures("samples/s", |one| Cell::count(one.samples_per_s))
             .figures("throughput", |one| Cell::rate(one.bytes_per_s));
         section.table(table.table("runs of the search", tries).look(Look::Indented(2)));
