@@ -62,6 +62,9 @@ pub struct SideLine {
     /// Whether one of these is a record that was changed.
     #[serde(skip)]
     pub is_changed: bool,
+    /// Whether it has several files of which no list says that they are all ([`CHOSEN`]).
+    #[serde(skip)]
+    pub may_be_chosen: bool,
     /// Whether a run of it used gpuio's software GPU.
     pub software_gpu: bool,
 }
@@ -279,6 +282,10 @@ fn one_side(
     }
 }
 
+/// What no list says of runs in files of their own.
+pub(crate) const CHOSEN: &str = "several runs in files of their own: whether more were made and \
+                                 left out is not known; a sweep (--repeats N) lists all of its runs";
+
 fn side_line(side: &Side) -> SideLine {
     let files = unique(side.runs.iter().map(|run| run.from.clone()));
     let is_software =
@@ -287,5 +294,6 @@ fn side_line(side: &Side) -> SideLine {
     let (name, notes, lacks) = (side.name.clone(), side.notes.clone(), side.lacks.clone());
     let doubts = unique(side.runs.iter().flat_map(|run| run.doubts.iter().cloned()));
     let is_changed = side.runs.iter().any(|run| run.is_changed);
-    SideLine { name, files, notes, lacks, doubts, is_changed, software_gpu }
+    let may_be_chosen = files.len() > 1 && side.made.len() < files.len();
+    SideLine { name, files, notes, lacks, doubts, is_changed, may_be_chosen, software_gpu }
 }

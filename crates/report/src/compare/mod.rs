@@ -37,6 +37,7 @@ mod storage;
 mod threshold;
 
 pub use aspect::{ASPECTS, Aspect, Kind, flags, is_flag};
+pub(crate) use comparison::CHOSEN;
 pub use comparison::{Alone, Comparison, Options, Pair, SideLine, compare};
 pub use difference::Difference;
 pub use figure::{Basis, Row, Verdict};

@@ -12,6 +12,7 @@ use super::axes::{Column, columns, shared_settings, with_settings};
 use super::fix::points;
 use super::rows::{Row, rows};
 use super::{Set, findings_text};
+use crate::compare::CHOSEN;
 use crate::number::{NONE, many, throughput};
 use crate::others;
 use crate::standing;
@@ -95,6 +96,12 @@ pub(super) fn summary(set: &Set) -> Summary {
              confidence interval of the mean rate; needs at least three runs."
                 .to_owned(),
         );
+    }
+    let listed = set.members.iter().all(|member| member.record.run_of.is_some());
+    if !listed && points.iter().any(|rows| unique(rows.iter().map(|row| row.nth)).len() > 1) {
+        let mut words = CHOSEN.to_owned();
+        words[..1].make_ascii_uppercase();
+        below.push(words + ".");
     }
     if of_points && !shared.is_empty() {
         let of = if lines.len() == 1 { "The load" } else { "All loads" };

@@ -50,13 +50,12 @@ pub(super) fn make(
     ensure!(status.success(), "tar could not unpack {RECORDS} (it needs xz): {status}");
     let folder = source.join("example");
     std::fs::create_dir_all(&folder)?;
-    let mut page =
-        "# Examples\n\nThis release made these pages of records of 2026-12-01 \
+    let mut page = "# Examples\n\nThis release made these pages of records of 2026-12-01 \
                     (`docs/lab-book/records`): a virtual machine with an H200 and 16 CPUs read \
                     its virtual disk, without the page cache; path `gds` is NVIDIA's library in \
                     compatibility mode.\n\n\
                     | Page | Command |\n| --- | --- |\n"
-            .to_owned();
+        .to_owned();
     for (file, about, words) in EXAMPLES {
         let mut command = program();
         let out = folder.join(file);

@@ -4,7 +4,7 @@ use gpuio_base::document::{grouped, unique};
 use gpuio_record::Metric;
 use gpuio_record::metric::Unit;
 
-use crate::compare::comparison::{Alone, Comparison, Pair};
+use crate::compare::comparison::{Alone, CHOSEN, Comparison, Pair};
 use crate::compare::evaluate::{MOST_RUNS, ranks_disagree};
 use crate::compare::figure::{Basis, Row, Verdict};
 use crate::compare::threshold::{Doubt, Outcome};
@@ -181,6 +181,9 @@ pub(super) fn legend(comparison: &Comparison) -> Vec<String> {
             mark => format!("intervals with {mark}"),
         };
         lines.push(format!("{mark}: {}", basis.words()));
+    }
+    if comparison.sides.iter().any(|side| side.may_be_chosen) {
+        lines.push(CHOSEN.to_owned());
     }
     let rows = || comparison.pairs.iter().flat_map(|pair| &pair.rows);
     let relevant = rows().filter(|row| !matches!(row.basis, Basis::Rounding)).count();
