@@ -22,8 +22,8 @@ use crate::metric::percent;
 use crate::{BytesOf, InjectedFaults, Towards, VerifyMode};
 
 /// Below this time in nanoseconds a run says little: start-up distorts the rate, and caches, clocks
-/// and governors have not settled.
-pub const SHORT_NS: u64 = 1_000_000_000;
+/// and governors have not settled. A run of one second is none: its last I/O ends a little before.
+pub const SHORT_NS: u64 = 990_000_000;
 
 /// Others' share of the processors' time from which on it is reported: daemons of a machine at rest
 /// take a few per cent.
@@ -992,11 +992,7 @@ fn lacking(ios: u64) -> impl Iterator<Item = Percentile> {
 /// for a rate.
 fn short_of(elapsed_ns: u64, ios: u64) -> String {
     let measured = many(ios, "I/O was measured|I/Os were measured");
-    // Rounded, the time may be the one that it is below.
-    let short = match elapsed_ns {
-        999_000_000..SHORT_NS => "just below 1 s".to_owned(),
-        _ => time(elapsed_ns),
-    };
+    let short = time(elapsed_ns);
     let unknown: Vec<String> = lacking(ios).map(Percentile::label).collect();
     let distorts = " In such a short run, start-up distorts the rate.";
     let distorts = if elapsed_ns < SHORT_NS { distorts } else { "" };

@@ -115,11 +115,8 @@ fn a_short_run_names_its_reason_and_the_time_that_it_takes() {
     assert!(slow.starts_with("Only 800 I/Os were measured in 10.0 s. Too few"), "{slow}");
     assert!(slow.contains("p99 and p99.9") && slow.contains("--runtime 125s"), "{slow}");
     assert!(short(10 * SECOND, 800, true).contains("runtime=125s"));
-    let quick = short(SECOND - 1, 10_825_600, false);
-    assert!(
-        quick.starts_with("10,825,600 I/Os were measured in just below 1 s. In such a"),
-        "{quick}"
-    );
+    let quick = short(SHORT_NS - 1, 10_825_600, false);
+    assert!(quick.starts_with("10,825,600 I/Os were measured in 990 ms. In such a"), "{quick}");
     assert!(!quick.contains("Too few") && quick.contains("--runtime 30s"), "{quick}");
     let both = short(120_000_000, 480, false);
     assert!(both.contains("Too few") && both.contains("In such a short run"), "{both}");
