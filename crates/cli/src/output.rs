@@ -127,10 +127,13 @@ impl Sink {
             Some(path) => ShellLine::new("gpuio show").file(path),
             None => ShellLine::new("gpuio show").word(last::LAST),
         };
-        let rest = match (screen && row.name == "text", rest) {
-            (false, _) => String::new(),
-            (true, Some(_)) => format!("\nThe rest: {show}"),
-            (true, None) => format!(" The rest, until the next run: {show}"),
+        // The lines below a quick run's summary name what is saved.
+        let rest = match (&saved, rest) {
+            (Some(_), _) if !screen || row.name != "text" => String::new(),
+            (Some(_), Some(_)) => format!("\nThe rest: {show}"),
+            (Some(_), None) => format!("\nThe rest, until the next run: {show}"),
+            (None, _) if screen => format!(" The rest, until the next run: {show}"),
+            (None, _) => String::new(),
         };
         match &saved {
             Some((path, row)) => {
