@@ -282,9 +282,10 @@ fn one_side(
     }
 }
 
-/// What no list says of runs in files of their own.
+/// A remark on runs in files of their own, of which no list says that they are all.
 pub(crate) const CHOSEN: &str = "several runs in files of their own: whether more were made and \
-                                 left out is not known; a sweep (--repeats N) lists all of its runs";
+                                 left out is not known; a sweep (--repeats N) lists all of its \
+                                 runs";
 
 fn side_line(side: &Side) -> SideLine {
     let files = unique(side.runs.iter().map(|run| run.from.clone()));

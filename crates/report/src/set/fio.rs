@@ -91,8 +91,8 @@ fn disk_util(jobs: &[Row<'_>]) -> Vec<Value> {
     for group in unique(groups) {
         let first = jobs.iter().find(|row| (row.nth, row.plan.group) == group);
         let Some(row) = first else { continue };
-        let watched = row.record.watched.iter().flat_map(|all| &all.groups);
-        let watched = watched.filter(|one| one.group == group.1).last();
+        let mut watched = row.record.watched.iter().flat_map(|all| &all.groups);
+        let watched = watched.rfind(|one| one.group == group.1);
         for reading in &row.result.cache.storage {
             let nth = drives.iter().position(|drive| drive.name == reading.device);
             let nth = nth.unwrap_or_else(|| {
