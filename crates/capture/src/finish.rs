@@ -34,6 +34,7 @@ impl Captured {
                 "These mounts are from /etc/fstab, so they may not be mounted: {names}."
             ));
             for one in missing {
+                self.machine.at_boot.push(one.mount.mount_point.clone());
                 merge::mount(&mut self.machine, one);
             }
         }

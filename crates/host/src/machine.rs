@@ -34,6 +34,7 @@ pub fn read(root: &Root) -> Machine {
         block,
         nics,
         mounts,
+        at_boot: Vec::new(),
         modules,
         config,
         settings,

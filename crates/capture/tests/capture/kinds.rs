@@ -230,12 +230,14 @@ fn fstab_is_what_is_mounted_at_boot() {
     let alone = whole(FSTAB);
     assert_eq!(mount(&alone, "/nas").nfs.as_ref().unwrap().port, Some(20049));
     assert_eq!(alone.machine.mounts.len(), 3);
+    assert_eq!(alone.machine.at_boot, ["/", "/raid", "/nas"]);
     assert!(alone.remarks().iter().any(|note| note.contains("may not be mounted: /, /raid, /nas")));
     let both = captured(&format!(
         "$ cat /etc/fstab\n{FSTAB}\n$ mount\n/dev/sda2 on / type ext4 (rw)\n/dev/md0 on /raid \
             type xfs (rw)\n"
     ));
     assert_eq!(both.machine.mounts.len(), 2);
+    assert!(both.machine.at_boot.is_empty());
     assert!(
         both.remarks().iter().any(|note| note == "In /etc/fstab and not mounted: /nas."),
         "{:?}",

@@ -152,11 +152,16 @@ fn too_short_a_run_has_no_ratio_and_says_why() {
                 --format json";
     let record = run(line, &[]).exits(0).json();
     let (job, gpu) = job(&record);
-    assert_eq!((&gpu["ratio"], &job["beside"]["io_ratio"]), (&Value::Null, &Value::Null));
-    let why = gpu["unknown"].as_str().unwrap();
-    // On a busy machine the thread gets too little time before the job, too.
-    let spans = ["before the job: ", "beside the job: "];
-    assert!(spans.iter().any(|span| why.starts_with(span)), "{why}");
+    assert_eq!(job["beside"]["io_ratio"], Value::Null);
+    // A drive that stands still makes two I/Os long enough for the computation.
+    if gpu["ratio"].is_null() {
+        let why = gpu["unknown"].as_str().unwrap();
+        // On a busy machine the thread gets too little time before the job, too.
+        let spans = ["before the job: ", "beside the job: "];
+        assert!(spans.iter().any(|span| why.starts_with(span)), "{why}");
+    } else {
+        assert!(job["last_done_ns"].as_u64() > Some(5_000_000), "{job:#}");
+    }
     let why = job["beside"]["io_unknown"].as_str().unwrap();
     assert!(why.starts_with("alone there were 2 I/Os"), "{why}");
 }

@@ -32,6 +32,10 @@ pub struct Machine {
     pub nics: Vec<NicFacts>,
     /// Mounts in the kernel's order, without those of the kernel's own file systems.
     pub mounts: Vec<MountedStorage>,
+    /// Mount points that are known from `/etc/fstab` alone, which shows what is mounted at boot and
+    /// not what is mounted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub at_boot: Vec<String>,
     /// The modules that matter, loaded or not.
     pub modules: Vec<ModuleFacts>,
     /// How the kernel was built.

@@ -201,7 +201,7 @@ fn test_envs(python: Option<&Path>) -> Vec<(&'static str, OsString)> {
 
 /// Tests at once in each program unless the environment says it. Many wait most of the time, and
 /// the longest program must not be the last one for long.
-const THREADS: usize = 6;
+const THREADS: usize = 4;
 
 /// Runs all tests, showing what each program printed when it has ended. As many programs at a time
 /// as there are processors.

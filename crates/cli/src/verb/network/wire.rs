@@ -120,13 +120,17 @@ impl Lines {
     /// text, and those of reading.
     pub(super) fn line(&mut self, wait: Duration) -> Result<Option<String>> {
         let began = Instant::now();
+        // What was searched once has no end in it.
+        let mut searched = 0;
         loop {
-            if let Some(end) = self.kept.iter().position(|byte| *byte == b'\n') {
+            let end = self.kept[searched..].iter().position(|byte| *byte == b'\n');
+            if let Some(end) = end.map(|at| at + searched) {
                 let line: Vec<u8> = self.kept.drain(..=end).take(end).collect();
                 let line = String::from_utf8(line).map_err(|_| ErrorKind::InvalidData)?;
                 return Ok(Some(line));
             }
-            if self.kept.len() > self.most {
+            searched = self.kept.len();
+            if searched > self.most {
                 return Err(ErrorKind::InvalidData.into());
             }
             let stopped = self.stop.load(Ordering::Relaxed);

@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use gpuio_base::cufilejson::{DEFAULT_PATH, VARIABLE};
 use gpuio_guard::objects::environment;
@@ -133,7 +134,13 @@ pub fn reserve(parent: &Path) -> Result<(), ConfigError> {
 
 /// Names a configuration in the environment.
 fn name(file: &Path) -> Result<(), ConfigError> {
-    let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    let count = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    // A thread that was joined is listed until the kernel has taken it down.
+    let until = Instant::now() + Duration::from_secs(1);
+    while count() > 1 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let threads = count();
     if threads != 1 {
         return Err(ConfigError::Threads { threads });
     }

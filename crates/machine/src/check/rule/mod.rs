@@ -102,7 +102,7 @@ pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
     let whole = listed.pci && listed.block && listed.nics && listed.mounts;
     let mut findings = Vec::new();
     for rule in rules {
-        let mut found = (rule.evaluate)(machine);
+        let mut found = by_what_is_mounted(machine, (rule.evaluate)(machine));
         // A result that a tool printed names the tool as its source.
         let rests_on_a_part =
             |one: &&mut Found| !whole && one.severity == Severity::Pass && !printed(&one.observed);
@@ -114,6 +114,28 @@ pub fn check(machine: &Machine, rules: &[&Rule]) -> Vec<Finding> {
         findings.extend(found.into_iter().map(|found| Finding::of(rule, found)));
     }
     findings
+}
+
+/// Nothing passes by `/etc/fstab` alone.
+fn by_what_is_mounted(machine: &Machine, all: Vec<Found>) -> Vec<Found> {
+    let is_planned = |at: &String| machine.at_boot.contains(at);
+    let apart = |found: Found| {
+        let (planned, others): (Vec<String>, Vec<String>) =
+            found.locations.iter().cloned().partition(is_planned);
+        if planned.is_empty() || !matches!(found.severity, Severity::Pass | Severity::Info) {
+            return vec![found];
+        }
+        let why = "if it is mounted as /etc/fstab says, which does not show that";
+        let unknown = Found {
+            severity: Severity::Unknown,
+            observed: format!("{}: {why}", found.observed),
+            locations: planned,
+            fix: Some("findmnt".to_owned()),
+        };
+        let rest = (!others.is_empty()).then_some(Found { locations: others, ..found });
+        rest.into_iter().chain([unknown]).collect()
+    };
+    all.into_iter().flat_map(apart).collect()
 }
 
 /// Whether a tool is the source.

@@ -27,6 +27,23 @@ fn without_facts_no_rule_reports_pass() {
     }
 }
 
+/// A table of what is mounted at boot proves nothing, whatever the rule.
+#[test]
+fn nothing_passes_by_fstab_alone() {
+    let mut machine =
+        Machine { mounts: vec![sample::nfs("/n", "rdma", "ib0")], ..Machine::default() };
+    let all: Vec<&Rule> = RULES.iter().collect();
+    let at = |machine: &Machine, severity| {
+        let found = check(machine, &all).into_iter();
+        found.filter(|one| one.severity == severity && one.locations == ["/n"]).count()
+    };
+    let passed = at(&machine, Severity::Pass);
+    assert!(passed >= 1);
+    machine.at_boot = vec!["/n".to_owned()];
+    assert_eq!(at(&machine, Severity::Pass), 0);
+    assert!(at(&machine, Severity::Unknown) >= passed);
+}
+
 #[test]
 fn the_same_finding_at_two_locations_is_reported_once() {
     let one = |location: &str| Found::pass("good").at([location]);
