@@ -120,7 +120,7 @@ impl Lines {
     /// text, and those of reading.
     pub(super) fn line(&mut self, wait: Duration) -> Result<Option<String>> {
         let began = Instant::now();
-        // What was searched once has no end in it.
+        // Bytes that were searched once have no end in them.
         let mut searched = 0;
         loop {
             let end = self.kept[searched..].iter().position(|byte| *byte == b'\n');

@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gpuio_base::cufilejson::{DEFAULT_PATH, VARIABLE};
 use gpuio_guard::objects::environment;
@@ -136,8 +136,7 @@ pub fn reserve(parent: &Path) -> Result<(), ConfigError> {
 fn name(file: &Path) -> Result<(), ConfigError> {
     let count = || std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
     // A thread that was joined is listed until the kernel has taken it down.
-    let until = Instant::now() + Duration::from_secs(1);
-    while count() > 1 && Instant::now() < until {
+    for _ in (0..500).take_while(|_| count() > 1) {
         std::thread::sleep(Duration::from_millis(1));
     }
     let threads = count();
