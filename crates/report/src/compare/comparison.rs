@@ -62,7 +62,7 @@ pub struct SideLine {
     /// Whether one of these is a record that was changed.
     #[serde(skip)]
     pub is_changed: bool,
-    /// Whether it has several files of which no list says that they are all ([`CHOSEN`]).
+    /// Whether it has several files of which no list says that they are all (`CHOSEN`).
     #[serde(skip)]
     pub may_be_chosen: bool,
     /// Whether a run of it used gpuio's software GPU.

@@ -65,8 +65,8 @@ pub(super) fn make(
         page.push_str(&format!("| [{about}](example/{file}) | `gpuio {words} {file}` |\n"));
     }
     page.push_str(
-        "\n[`gpuio top`](example/top.txt) while the sweep made and read its files, as it was on \
-         that machine.\n",
+        "\n[`gpuio top vda GPU0`](example/top.txt) while such a sweep ran on such a machine; the \
+         processes there are left out.\n",
     );
     Ok(page)
 }
