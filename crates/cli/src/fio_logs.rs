@@ -1,78 +1,106 @@
 //! Logs in fio's format, which `write_bw_log` and its like request: `NAME_bw.1.log`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
+use gpuio_base::stat::IoLines;
 use gpuio_base::units::{float, human_ns};
-
-use gpuio_record::{Plan, Record};
+use gpuio_record::{JobPlan, Plan};
 use gpuio_report::format::fio_log::{Log, render};
 
 use crate::failure::Failure;
 use crate::output::{Output, Replace};
 
-/// Files that were checked before the run.
-pub(crate) struct Logs(Vec<(usize, Log, Output)>);
+/// Files that were checked before the run, and the lines that are for them.
+pub(crate) struct Logs {
+    files: Vec<File>,
+    /// By job: the lines of each thread.
+    lines: Mutex<BTreeMap<String, Vec<IoLines>>>,
+}
+
+struct File {
+    job: String,
+    thread: usize,
+    log: Log,
+    output: Output,
+}
 
 impl Logs {
-    /// The number in a name is that of the job's first thread among all threads, from 1, as in fio,
-    /// which writes a log for each thread. A log that gpuio wrote and nothing changed is replaced,
-    /// as fio does.
-    pub(crate) fn open(plan: &Plan, quiet: bool) -> Result<Logs, Failure> {
-        let mut all = Vec::new();
-        let mut next = 1;
-        for (at, job) in plan.jobs.iter().enumerate() {
-            let number = next;
-            next += job.threads;
-            let Some(logs) = &job.logs else { continue };
-            let kinds =
-                [(Log::Bandwidth, &logs.bw), (Log::Latency, &logs.lat), (Log::Iops, &logs.iops)];
-            for (log, name) in kinds {
-                let Some(name) = name else { continue };
-                let path = PathBuf::from(format!("{name}_{}.{number}.log", log.suffix()));
-                let flag = match log {
-                    Log::Bandwidth => "write_bw_log",
-                    Log::Latency => "write_lat_log",
-                    Log::Iops => "write_iops_log",
-                };
-                all.push((at, log, Output::begin(flag, &path, Replace::Always)?));
+    /// No logs.
+    pub(crate) fn none() -> Logs {
+        Logs { files: Vec::new(), lines: Mutex::default() }
+    }
+
+    /// The number in a name is the thread's among all threads, from 1, as in fio. A log that gpuio
+    /// wrote and nothing changed is replaced, as fio does.
+    pub(crate) fn open(plan: &Plan) -> Result<Logs, Failure> {
+        let mut logs = Logs::none();
+        let mut before = 0;
+        for job in &plan.jobs {
+            for (log, flag, name) in requested(job) {
+                for thread in 0..job.threads as usize {
+                    let number = before + thread + 1;
+                    let path = PathBuf::from(format!("{name}_{}.{number}.log", log.suffix()));
+                    let output = Output::begin(flag, &path, Replace::Always)?;
+                    logs.files.push(File { job: job.name.clone(), thread, log, output });
+                }
             }
+            before += job.threads as usize;
         }
-        let differences = other_than_fio(plan);
-        if !quiet && !differences.is_empty() {
-            message!("note: logs as of fio, with differences: {differences}");
-        }
-        Ok(Logs(all))
+        Ok(logs)
+    }
+
+    /// Keeps the lines of a job's threads, in their order.
+    pub(crate) fn keep(&self, job: &JobPlan, lines: Vec<IoLines>) {
+        let mut kept = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(job.name.clone(), lines);
     }
 
     /// Writes them, and says to the user which they are.
-    pub(crate) fn write(self, record: &Record, quiet: bool) -> Result<(), Failure> {
-        let mut written = Vec::new();
-        for (at, log, output) in self.0 {
-            let (Some(plan), Some(result)) = (record.plan.jobs.get(at), record.jobs.get(at)) else {
+    pub(crate) fn write(self, plan: &Plan, quiet: bool) -> Result<(), Failure> {
+        let kept = self.lines.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (mut written, mut cut) = (Vec::new(), None);
+        for File { job, thread, log, output } in self.files {
+            let planned = plan.jobs.iter().find(|one| one.name == job);
+            let lines = kept.get(&job).and_then(|threads| threads.get(thread));
+            let (Some(lines), Some(format)) = (lines, planned.and_then(|job| job.logs.as_ref()))
+            else {
                 continue;
             };
-            let path = output.save_text("the log", &render(plan, result, log))?;
+            let text = render(&lines.lines, log, format.line_ns.is_some(), format.offset);
+            let path = output.save_text("the log", &text)?;
+            cut = cut.max(lines.cut_ns.map(|at| (std::cmp::Reverse(at), path.clone())));
             written.push(path.display().to_string());
         }
-        if !written.is_empty() && !quiet {
-            message!("Logs as of fio: {}", written.join(", "));
+        if let Some((std::cmp::Reverse(at), path)) = cut {
+            message!(
+                "note: logs end before the run does, {} first, {} after the ramp: the memory for \
+                 their lines was used up; log_avg_msec=100 makes them short",
+                path.display(),
+                human_ns(float(at))
+            );
+        }
+        match written.as_slice() {
+            [] => {}
+            _ if quiet => {}
+            [first, .., last] if written.len() > 4 => {
+                message!("Logs as of fio: {} files, {first} to {last}", written.len());
+            }
+            few => message!("Logs as of fio: {}", few.join(", ")),
         }
         Ok(())
     }
 }
 
-/// Differences from the logs that fio writes of these jobs.
-fn other_than_fio(plan: &Plan) -> String {
-    let logs = || plan.jobs.iter().filter_map(|job| Some((job, job.logs.as_ref()?)));
-    let latencies = logs().any(|(_, logs)| logs.lat.is_some());
-    let means = logs().any(|(_, logs)| logs.line_ns.is_none());
-    let threads = logs().any(|(job, _)| job.threads > 1);
-    let time = human_ns(float(plan.interval_ns));
-    let parts = [
-        (means, format!("a line is a mean of {time}, in fio without log_avg_msec each I/O")),
-        (threads, "a log is of all threads of a job, in fio of each".to_owned()),
-        (latencies, "lat is the whole latency, and fio's slat and clat are not written".to_owned()),
+/// The logs of a job: the key that requests each, and the first part of its name.
+fn requested(job: &JobPlan) -> impl Iterator<Item = (Log, &'static str, &String)> {
+    let logs = job.logs.as_ref();
+    let named = [
+        (Log::Bandwidth, "write_bw_log", logs.and_then(|logs| logs.bw.as_ref())),
+        (Log::Latency, "write_lat_log", logs.and_then(|logs| logs.lat.as_ref())),
+        (Log::Completion, "write_lat_log", logs.and_then(|logs| logs.lat.as_ref())),
+        (Log::Iops, "write_iops_log", logs.and_then(|logs| logs.iops.as_ref())),
     ];
-    let parts: Vec<String> = parts.into_iter().filter(|it| it.0).map(|it| it.1).collect();
-    parts.join("; ")
+    named.into_iter().filter_map(|(log, flag, name)| Some((log, flag, name?)))
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 
 use gpuio_base::catalog::GPU_RINGS;
+use gpuio_base::stat::IoLines;
 use gpuio_base::units::human_bytes;
 use gpuio_dataset::space;
 use gpuio_host::Root;
@@ -25,6 +26,7 @@ use crate::child;
 use crate::cufile::{self, Cufile, Trial, UNTRIED};
 use crate::driver::{self, Loaded};
 use crate::failure::Failure;
+use crate::fio_logs::Logs;
 use crate::head::{Head, look_at_storage};
 use crate::interrupt;
 use crate::jobs;
@@ -166,8 +168,14 @@ impl Session {
     }
 
     /// Runs the plan, and saves the results in the journal after each group of jobs.
-    pub(crate) fn run(self, progress: &Progress, journal: &Journal) -> Result<Record, Failure> {
-        self.carry_out(progress, journal, None).map(|(record, _)| record)
+    /// The lines of logs that the plan requests go to `logs`.
+    pub(crate) fn run(
+        self,
+        progress: &Progress,
+        journal: &Journal,
+        logs: &Logs,
+    ) -> Result<Record, Failure> {
+        self.carry_out(progress, journal, logs, None).map(|(record, _)| record)
     }
 
     /// The same as one of several ranks, with what rank 0 learned of them. The journal also has
@@ -178,13 +186,14 @@ impl Session {
         journal: &Journal,
         joined: &Joined,
     ) -> Result<(Record, Learned), Failure> {
-        self.carry_out(progress, journal, Some(joined))
+        self.carry_out(progress, journal, &Logs::none(), Some(joined))
     }
 
     fn carry_out(
         mut self,
         progress: &Progress,
         journal: &Journal,
+        logs: &Logs,
         joined: Option<&Joined>,
     ) -> Result<(Record, Learned), Failure> {
         let head = Head {
@@ -224,7 +233,7 @@ impl Session {
                 keys: TakenKeys::of(&head.command, &self.plan.jobs),
             };
             let others = synchronised.as_ref();
-            let kept = Kept { progress, journal, head: &head, synchronised: others, running };
+            let kept = Kept { progress, journal, logs, head: &head, synchronised: others, running };
             let ran = run::run(&mut self.plan, &means, &kept)?;
             drop((means, kept));
             let mut record = head.record(&self.plan, &ran);
@@ -301,6 +310,7 @@ fn expected(machine: &Machine, record: &Record, figures: &Figures) -> Vec<JobExp
 struct Kept<'a> {
     progress: &'a Progress,
     journal: &'a Journal,
+    logs: &'a Logs,
     head: &'a Head<'a>,
     /// The other ranks, where there are any.
     synchronised: Option<&'a Synchronised<'a>>,
@@ -363,6 +373,10 @@ impl RunObserver for Kept<'_> {
 
     fn job_done(&self, job: &JobPlan, result: &JobResult) {
         self.progress.job_done(job, result);
+    }
+
+    fn logged(&self, job: &JobPlan, lines: Vec<IoLines>) {
+        self.logs.keep(job, lines);
     }
 
     fn alone(&self, jobs: &[JobPlan]) {

@@ -474,8 +474,11 @@ pub struct LogPlan {
     pub lat: Option<String>,
     /// The same of I/Os per second.
     pub iops: Option<String>,
-    /// Time that a line covers, nanoseconds; absent where it is the interval of the series.
+    /// Time that a line covers, nanoseconds; absent where a line is of one I/O.
     pub line_ns: Option<u64>,
+    /// Whether a line of one I/O has its offset.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub offset: bool,
 }
 
 /// A range of block sizes and its share of the I/Os.

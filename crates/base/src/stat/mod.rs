@@ -9,6 +9,7 @@
 mod buckets;
 mod histogram;
 pub mod infer;
+mod io_log;
 mod live;
 mod percentile;
 mod shared;
@@ -18,6 +19,7 @@ mod tally;
 
 pub use buckets::Buckets;
 pub use histogram::{Histogram, enough_for};
+pub use io_log::{IoLine, IoLines, IoLog, LogSpace};
 pub use live::{Counted, Live, LiveTotals, add_single_writer};
 pub use percentile::Percentile;
 pub use shared::SharedHistogram;

@@ -128,7 +128,7 @@ fn carry_out(
     out: &Out,
     finish: impl FnOnce(&Record) -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
-    let logs = Logs::open(&session.plan, out.quiet)?;
+    let logs = Logs::open(&session.plan)?;
     let progress = Progress::new(out.quiet, out.eta.as_deref());
     if !out.quiet {
         report_unused(&session.plan);
@@ -140,10 +140,10 @@ fn carry_out(
         false => Journal::new(out.output.as_deref()),
     };
     let served = out.serve.as_deref().map(Served::begin).transpose()?;
-    let record = session.run(&progress, &journal)?;
+    let record = session.run(&progress, &journal, &logs)?;
     drop(served);
     progress.clear();
-    let written = finish(&record).and_then(|()| logs.write(&record, out.quiet));
+    let written = finish(&record).and_then(|()| logs.write(&record.plan, out.quiet));
     written.map_err(|failure| failure.with_journal(journal.kept()))?;
     journal.remove();
     Ok(ExitCode::from(outcome::report(&record, &[])))

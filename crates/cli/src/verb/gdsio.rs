@@ -133,17 +133,17 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
         return session.print_plan().map(|()| ExitCode::SUCCESS);
     }
     let sink = extras.sink()?;
-    let logs = Logs::open(&session.plan, extras.out.quiet)?;
+    let logs = Logs::open(&session.plan)?;
     let progress = Progress::new(extras.out.quiet, extras.out.eta.as_deref());
     if !extras.out.quiet {
         report_unused(&session.plan);
     }
     let journal = Journal::new(extras.out.output.as_deref());
-    let record = session.run(&progress, &journal).map_err(in_flags_of_gdsio)?;
+    let record = session.run(&progress, &journal, &logs).map_err(in_flags_of_gdsio)?;
     progress.clear();
     let printed = print(&record, &command, &extras, verifies)
         .and_then(|()| sink.map_or(Ok(None), |sink| sink.write(&record, 120)))
-        .and_then(|_| logs.write(&record, extras.out.quiet));
+        .and_then(|_| logs.write(&record.plan, extras.out.quiet));
     printed.map_err(|failure| failure.with_journal(journal.kept()))?;
     journal.remove();
     Ok(ExitCode::from(outcome::report(&record, &said(&record))))

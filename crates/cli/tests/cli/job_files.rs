@@ -1,6 +1,7 @@
 //! Job files: fio's keys, several jobs together and one after another.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use gpuio_base::units::parse_cpu_list;
 
@@ -289,63 +290,78 @@ fn an_error_after_a_result() {
     assert_eq!(tree(dir.path()), ["late.ini"], "the scratch files stay behind");
 }
 
-/// fio numbers the logs of all threads of a run; here one is of all threads of a job.
+/// The lines of a log, field by field.
+fn log_lines(dir: &Path, name: &str) -> Vec<Vec<u64>> {
+    let text = std::fs::read_to_string(dir.join(name)).unwrap();
+    let fields = |line: &str| line.split(", ").map(|field| field.parse().unwrap()).collect();
+    text.lines().map(fields).collect()
+}
+
+/// Each thread has logs by its number in fio, with a line for each I/O.
 #[test]
-fn fios_logs_have_its_numbers_and_are_named() {
+fn fios_logs_are_of_each_thread_and_io() {
     let dir = scratch();
     file(
         dir.path(),
         "two.fio",
         "[global]\nioengine=psync\nrw=read\nbs=4k\nsize=64k\ndirectory=d\n\
-         [a]\nnumjobs=2\nwrite_bw_log=a\n[b]\nwrite_lat_log=b\n",
+         [a]\nnumjobs=2\nwrite_bw_log=a\n[b]\nwrite_lat_log=b\nlog_offset=1\n\
+         [c]\nwrite_iops_log=c\n",
     );
     let ran = bench(dir.path(), "two.fio").exits(0);
-    let said = [
-        "Logs as of fio: a_bw.1.log, b_lat.3.log\n",
-        "a line is a mean of 200 ms, in fio without log_avg_msec each I/O",
-        "a log is of all threads of a job, in fio of each",
-        "slat and clat",
-    ];
-    ran.prints(&said);
+    ran.prints(&["Logs as of fio: 5 files, a_bw.1.log to c_iops.4.log\n"]);
+    let logs = ["a_bw.1.log", "a_bw.2.log", "b_clat.3.log", "b_lat.3.log", "c_iops.4.log"];
     let names = tree(dir.path());
-    assert_eq!(names.iter().filter(|name| name.ends_with(".log")).count(), 2);
+    assert!(names.iter().filter(|name| name.ends_with(".log")).eq(&logs));
+    for name in logs {
+        let lines = log_lines(dir.path(), name);
+        assert_eq!(lines.len(), 16, "{name}");
+        let times = lines.windows(2).all(|two| two[0][0] <= two[1][0]);
+        assert!(times && lines.iter().all(|line| line[2..4] == [0, 4096]), "{name}: {lines:?}");
+    }
+    let offsets = log_lines(dir.path(), "b_lat.3.log").into_iter().map(|line| line[4]);
+    assert!(offsets.eq((0..16).map(|block| block * 4096)));
+    assert!(log_lines(dir.path(), "c_iops.4.log").iter().all(|line| line[1] == 1));
     let data: Vec<&String> = names.iter().filter(|name| name.ends_with(".0")).collect();
-    assert_eq!(data, ["d/a.0.0", "d/a.1.0", "d/b.0.0"], "a section has files of its own");
+    assert_eq!(data, ["d/a.0.0", "d/a.1.0", "d/b.0.0", "d/c.0.0"], "a section has its own files");
 }
 
-/// Logs of a mix have both directions, and a line covers the time that was requested.
+/// Windows begin with the end of the ramp, whatever the sampler's interval is, and hold all I/Os
+/// that the results count.
 #[test]
-fn fios_logs_of_a_mix() {
+fn fios_logs_of_a_mix_in_windows() {
     let dir = scratch();
     file(
         dir.path(),
         "m.fio",
         "[m]\nioengine=psync\nrw=randrw\nrwmixread=70\nbs=4k\nsize=1m\ndirectory=d\ntime_based\n\
-         runtime=1200ms\nlog_avg_msec=400\nwrite_bw_log=m\nwrite_lat_log=m\nwrite_iops_log=m\n",
+         ramp_time=250ms\nruntime=1200ms\nlog_avg_msec=400\nwrite_bw_log=m\nwrite_lat_log=m\n\
+         write_iops_log=m\n",
     );
     let record = bench(dir.path(), "m.fio --format json").exits(0).json();
     let (_, job) = jobs(&record)[0];
-    let lines = |kind: &str| -> Vec<Vec<u64>> {
-        let text = std::fs::read_to_string(dir.path().join(format!("m_{kind}.1.log"))).unwrap();
-        let fields = |line: &str| line.split(", ").map(|field| field.parse().unwrap()).collect();
-        text.lines().map(fields).collect()
-    };
-    for kind in ["bw", "iops", "lat"] {
-        let lines = lines(kind);
+    for kind in ["bw", "iops", "lat", "clat"] {
+        let lines = log_lines(dir.path(), &format!("m_{kind}.1.log"));
         for direction in [0, 1] {
             let own: Vec<_> = lines.iter().filter(|line| line[2] == direction).collect();
-            // The last one can be of the few milliseconds after a whole one.
-            let mut whole = own.iter().rev().skip(1);
-            assert!(whole.all(|line| line[1] > 0), "{kind}: {lines:?}");
-            // The series has intervals of 100 ms or more; a late sample makes a line longer.
-            let gaps = own.windows(2).take(own.len().saturating_sub(2));
-            assert!(gaps.clone().all(|two| two[1][0] - two[0][0] >= 300), "{kind}: {lines:?}");
-            assert!(own.len() <= 4, "{kind}: {lines:?}");
+            let ends: Vec<u64> = own.iter().map(|line| line[0]).collect();
+            // The I/O in flight at the end may be back in a window of its own.
+            assert_eq!(ends[..2], [400, 800], "{kind}: {lines:?}");
+            assert!(own.iter().all(|line| line[1] > 0 && line[3..] == [0, 0]), "{lines:?}");
         }
     }
-    let points = job["series"].as_array().unwrap();
-    let sum = |key: &str| points.iter().map(|point| n(&point[key])).sum::<u64>();
-    let mean = job["write"]["latency"]["total"]["mean_ns"].as_f64().unwrap();
-    let of_points = sum("write_latency_ns") as f64 / sum("write_ios") as f64;
-    assert!((of_points / mean - 1.0).abs() < 0.2, "{of_points} {mean}");
+    let of_windows = |direction: u64| -> f64 {
+        let mut began = 0;
+        let lines = log_lines(dir.path(), "m_iops.1.log");
+        let own = lines.iter().filter(|line| line[2] == direction);
+        own.map(|line| {
+            let span = line[0] - std::mem::replace(&mut began, line[0]);
+            line[1] as f64 * span as f64 / 1000.0
+        })
+        .sum()
+    };
+    for (direction, side) in [(0, "read"), (1, "write")] {
+        let (logged, counted) = (of_windows(direction), n(&job[side]["ios"]) as f64);
+        assert!((logged / counted - 1.0).abs() < 0.02, "{side}: {logged} {counted}");
+    }
 }

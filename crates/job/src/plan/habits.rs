@@ -191,7 +191,8 @@ pub(super) fn flush(job: &JobSpec) -> Option<FlushPlan> {
 pub(super) fn logs(job: &JobSpec) -> Option<LogPlan> {
     let (bw, lat, iops) = (job.bw_log.clone(), job.lat_log.clone(), job.iops_log.clone());
     let any = bw.is_some() || lat.is_some() || iops.is_some();
-    any.then_some(LogPlan { bw, lat, iops, line_ns: job.log_ns })
+    let (line_ns, offset) = (job.log_ns.filter(|time| *time > 0), job.log_offset == Some(true));
+    any.then_some(LogPlan { bw, lat, iops, line_ns, offset })
 }
 
 /// fio takes a block of each file in turn, unless it is told otherwise.

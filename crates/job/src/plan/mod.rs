@@ -323,17 +323,7 @@ fn interval_of(jobs: &[JobPlan]) -> u64 {
         Some(runtime) => (runtime / 10).clamp(100_000_000, INTERVAL_NS),
         None => INTERVAL_NS / 5,
     };
-    // A whole number of points is a line of each log.
-    let lines = jobs.iter().filter_map(|job| job.logs.as_ref()?.line_ns);
-    let line_ns = lines.reduce(common_divisor).map(|line| line.max(10_000_000));
-    steady::interval(
-        line_ns.map_or(interval_ns, |line| line / line.div_ceil(interval_ns).max(1)),
-        jobs,
-    )
-}
-
-fn common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { common_divisor(b, a % b) }
+    steady::interval(interval_ns, jobs)
 }
 
 /// Where a job on one path stands in its plan.

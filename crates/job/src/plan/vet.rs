@@ -19,8 +19,6 @@ const BLOCK_MOST: u64 = 0x7fff_f000;
 const THREADS_MOST: u32 = 65_536;
 /// Files that all threads of a plan may open together: each is planned, opened and recorded.
 const OPENS_MOST: u64 = 1 << 20;
-/// The shortest time of a line of a log: how often counters are read at most.
-const LINE_LEAST_NS: u64 = 10_000_000;
 /// Bytes of fio's header in a block.
 const FIO_HEADER: u64 = 44;
 const NO_PATTERN: &str = "zeros are alike everywhere, so that lost writes would not be found; \
@@ -221,11 +219,6 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
     }
     if plan.verify != VerifyMode::Off && plan.fill != Fill::Pattern && plan.read_percent < 100 {
         return wrong("fill", NO_PATTERN.into());
-    }
-    let line_ns = plan.logs.as_ref().and_then(|logs| logs.line_ns);
-    if line_ns.is_some_and(|time| time < LINE_LEAST_NS) {
-        let what = "a line of a log covers 10 ms at least; give 10 or more";
-        return wrong("log_ns", what.into());
     }
     if let Some((field, what)) = fio_headers(plan) {
         let field = if requested.requested.contains_key(field) { field } else { "verify" };

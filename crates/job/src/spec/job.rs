@@ -136,8 +136,10 @@ pub struct JobSpec {
     pub lat_log: Option<String>,
     /// See `bw_log`.
     pub iops_log: Option<String>,
-    /// Time that a line of a log covers, in nanoseconds.
+    /// Time that a line of a log covers, in nanoseconds; 0 for a line of each I/O.
     pub log_ns: Option<u64>,
+    /// Whether a line of one I/O has its offset.
+    pub log_offset: Option<bool>,
     /// Completions are polled for by the kernel.
     pub polled: Option<bool>,
     /// A thread of the kernel's submits.

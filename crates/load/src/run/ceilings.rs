@@ -94,6 +94,7 @@ impl Loads<'_, '_> {
             live_page: None,
             sampler: None,
             computation: None,
+            log_space: None,
         };
         let outcome = group.run(&Ticks(self.observer), &mut alone);
         if files {

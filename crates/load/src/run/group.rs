@@ -9,7 +9,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use crate::evidence::{Collector, DeviceSampler, Readings, Setup};
-use gpuio_base::stat::{Live, LiveTotals};
+use gpuio_base::stat::{IoLines, Live, LiveTotals, LogSpace};
 use gpuio_gpu::Context;
 use gpuio_host::Root;
 use gpuio_io::clock::stops::Stops;
@@ -58,6 +58,8 @@ pub(super) struct Group<'a> {
     pub(super) sampler: Option<&'a DeviceSampler>,
     /// Keeps the GPUs of the jobs busy; none where the plan has none, and for what runs alone.
     pub(super) computation: Option<Computation<'a>>,
+    /// For the lines of logs; none for ceilings, and for what runs alone.
+    pub(super) log_space: Option<&'a LogSpace>,
 }
 
 /// The readings of the run's own thread while the workers worked.
@@ -139,6 +141,7 @@ impl Group<'_> {
                         mappings: mapped[at].as_ref(),
                         feed: feeds[at].as_ref(),
                         replay: replays[at].as_ref(),
+                        log_space: self.log_space,
                     };
                     handles.push((at, spawn(scope, task, sender.clone())?));
                 }
@@ -389,6 +392,7 @@ impl Group<'_> {
             }
             let lost = outcomes.len() < job.workers.len();
             outcomes.iter().for_each(|outcome| before_all += outcome.timed.before_all);
+            self.hand_over_logs(job, &mut outcomes, observer);
             left_out += outcomes.iter().map(|outcome| outcome.timed.left_out).sum::<u64>();
             let parts = JobParts {
                 job,
@@ -434,6 +438,22 @@ impl Group<'_> {
         ran.warnings.extend(warn::group(self.jobs, done, of_machine, found));
         ran.totals.push(total);
         broken.map_or(Ok(()), Err)
+    }
+}
+
+impl Group<'_> {
+    /// The logs of a job's threads; that of a thread that was lost is empty.
+    fn hand_over_logs(&self, job: &JobPlan, outcomes: &mut [Outcome], observer: &dyn RunObserver) {
+        if job.logs.is_none() || self.log_space.is_none() {
+            return;
+        }
+        let mut logs = vec![IoLines::default(); job.workers.len()];
+        for outcome in outcomes {
+            if let Some(log) = logs.get_mut(outcome.thread as usize) {
+                *log = std::mem::take(&mut outcome.timed.log);
+            }
+        }
+        observer.logged(job, logs);
     }
 }
 

@@ -40,6 +40,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use crate::evidence::DeviceSampler;
+use gpuio_base::stat::{IoLines, LogSpace};
 use gpuio_gpu::{Context, Driver};
 use gpuio_host::Root;
 use gpuio_io::clock::Clock;
@@ -88,6 +89,8 @@ pub trait RunObserver: Sync {
     /// The clock of a group has stopped; verification begins.
     fn verifying(&self, jobs: &[JobPlan]);
     fn job_done(&self, job: &JobPlan, result: &JobResult);
+    /// The logs of the job's threads by their numbers, where it has logs: outside every clock.
+    fn logged(&self, _job: &JobPlan, _logs: Vec<IoLines>) {}
     /// A group has its results, the last of `ran`, and nothing of the next one has begun: outside
     /// every clock.
     fn group_done(&self, plan: &Plan, ran: &Ran);
@@ -185,6 +188,7 @@ pub fn run(
     let mut why = None;
     let groups: Vec<Vec<JobPlan>> =
         plan.jobs.chunk_by(|a, b| a.group == b.group).map(<[JobPlan]>::to_vec).collect();
+    let log_space = log_space(&plan.jobs);
     for jobs in groups.iter().map(Vec::as_slice) {
         if means.stop.load(Ordering::Relaxed) {
             ran.ended = EndedHow::Interrupted;
@@ -194,7 +198,8 @@ pub fn run(
         let began = clock.now();
         let made = prepare(&mut data, jobs, means, observer, &mut ran);
         ran.setup.data_set_ns += clock.now() - began;
-        let run = Run { means, contexts: &contexts, clock, interval_ns, sampler: sampler.as_ref() };
+        let (sampler, log_space) = (sampler.as_ref(), &log_space);
+        let run = Run { means, contexts: &contexts, clock, interval_ns, sampler, log_space };
         let outcome = made.and_then(|()| run.group(jobs, &mut data, observer, &mut ran));
         let wrote = data.finalize(jobs, &ran.jobs, outcome.is_ok());
         if ran.totals.len() > known {
@@ -244,6 +249,18 @@ pub fn run(
     Ok(ran)
 }
 
+/// Space for the lines of logs: an eighth of the memory that is available, as the text that is
+/// written of them needs space too, and at most this.
+const LOG_BYTES_MOST: u64 = 2 << 30;
+
+fn log_space(jobs: &[JobPlan]) -> LogSpace {
+    if jobs.iter().all(|job| job.logs.is_none()) {
+        return LogSpace::default();
+    }
+    let available = gpuio_host::memory::available_bytes(&Root::live());
+    LogSpace::of_bytes(available.map_or(LOG_BYTES_MOST / 8, |bytes| bytes / 8).min(LOG_BYTES_MOST))
+}
+
 /// The sampler of the devices below the jobs. It reads the machine, with NVML where jobs use GPUs
 /// of hardware: that may take a second.
 fn device_sampler(jobs: &[JobPlan], interval_ns: u64) -> DeviceSampler {
@@ -263,6 +280,7 @@ struct Run<'a> {
     clock: Clock,
     interval_ns: u64,
     sampler: Option<&'a DeviceSampler>,
+    log_space: &'a LogSpace,
 }
 
 impl Run<'_> {
@@ -274,7 +292,7 @@ impl Run<'_> {
         observer: &dyn RunObserver,
         ran: &mut Ran,
     ) -> Result<(), RunError> {
-        let Run { means, contexts, clock, interval_ns, sampler } = *self;
+        let Run { means, contexts, clock, interval_ns, sampler, log_space } = *self;
         let (live_page, held, computation) = (means.live_page.as_ref(), &data.targets(), None);
         let group = Group {
             jobs,
@@ -286,16 +304,18 @@ impl Run<'_> {
             live_page,
             sampler,
             computation,
+            log_space: None,
         };
         if !computation::is_wanted(jobs) {
-            return group.run(observer, ran);
+            return Group { log_space: Some(log_space), ..group }.run(observer, ran);
         }
         match computation::alone(&group, data, observer, ran)? {
             // Interrupted: what ran is not what the record is of.
             None => Ok(()),
             Some(alone) => {
                 let (held, computation) = (&data.targets(), Some(Computation { alone: &alone }));
-                Group { held, computation, ..group }.run(observer, ran)
+                let log_space = Some(log_space);
+                Group { held, computation, log_space, ..group }.run(observer, ran)
             }
         }
     }

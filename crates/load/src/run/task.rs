@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gpuio_base::stat::LogSpace;
 use gpuio_gpu::Context;
 use gpuio_io::clock::Nanos;
 use gpuio_io::engine::Op;
@@ -56,6 +57,8 @@ pub(super) struct Task<'a> {
     pub(super) feed: Option<&'a Feed>,
     /// The calls that it repeats, where the job is a replay.
     pub(super) replay: Option<&'a Replay>,
+    /// Where the lines of its log lie, where the job has logs; none for what was not requested.
+    pub(super) log_space: Option<&'a LogSpace>,
 }
 
 impl Task<'_> {

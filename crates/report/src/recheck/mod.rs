@@ -53,6 +53,11 @@ impl Recheck {
         self.misplaced_in_words().or_else(|| self.changed_in_words())
     }
 
+    /// Why nothing may be concluded from the record's figures: it was changed, or contradicts itself.
+    pub fn unfounded(&self) -> Option<String> {
+        self.forged().or_else(|| self.contradiction())
+    }
+
     /// Figures that do not follow from counts; the digest and the place are no figures.
     fn figures(&self) -> impl Iterator<Item = &String> {
         let other = [&self.changed, &self.misplaced];

@@ -110,7 +110,7 @@ fn file(
             side.lacks.push(format!("{name} is not the record that the sweep made there"));
         }
         let mut runs = of_record::runs(&record, &name, at);
-        match recheck.forged().is_some() {
+        match recheck.unfounded().is_some() {
             false => side.notes.extend(doubt),
             true => runs.iter_mut().for_each(|run| {
                 run.doubts = doubt.iter().cloned().collect();

@@ -11,6 +11,7 @@ use gpuio_report::{FastEnough, fast_enough};
 
 use crate::args::Workload;
 use crate::failure::Failure;
+use crate::fio_logs::Logs;
 use crate::jobs;
 use crate::journal::Journal;
 use crate::outcome;
@@ -60,7 +61,7 @@ pub(super) fn run(workload: &Workload) -> Result<ExitCode, Failure> {
             None => super::session(workload, &with(&base, count)?)?,
         };
         let progress = Progress::new(workload.out.quiet, workload.out.eta.as_deref());
-        let record = session.run(&progress, &Journal::none())?;
+        let record = session.run(&progress, &Journal::none(), &Logs::none())?;
         progress.clear();
         let answer = answer(&record);
         if !workload.out.quiet {

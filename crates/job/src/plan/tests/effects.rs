@@ -383,19 +383,16 @@ fn gdsios_keys_in_gdsios_jobs_are_noted() {
 }
 
 #[test]
-fn lines_of_logs_are_as_long_as_requested() {
-    let interval = |text: &str| Bench::default().plan(&parsed(text)).unwrap().interval_ns;
-    let with = |time: &str, line: &str| {
-        interval(&format!("[a]\nruntime={time}\nwrite_bw_log=x\nlog_avg_msec={line}\n"))
+fn a_line_of_a_log_is_of_an_io_or_of_a_window() {
+    let logs = |more: &str| {
+        let text = format!("[a]\nruntime=5\nwrite_bw_log=x\n{more}");
+        let plan = Bench::default().plan(&parsed(&text)).unwrap();
+        let logs = plan.jobs[0].logs.as_ref().unwrap();
+        (logs.line_ns, logs.offset, plan.interval_ns)
     };
-    assert_eq!(with("5", "2000"), 500_000_000, "four points");
-    assert_eq!(with("30", "5000"), 1_000_000_000);
-    assert_eq!(with("30", "1500"), 750_000_000, "a whole number of points");
-    assert_eq!(with("30", "20"), 20_000_000);
-    let two = "[a]\nruntime=30\nwrite_bw_log=x\nlog_avg_msec=300\n\
-               [b]\nruntime=30\nwrite_bw_log=y\nlog_avg_msec=500\n";
-    assert_eq!(interval(two), 100_000_000, "which both logs are multiples of");
-    assert!(said("[a]\nwrite_bw_log=x\nlog_avg_msec=5\n").contains("10 ms at least"));
+    assert_eq!(logs(""), (None, false, 500_000_000));
+    assert_eq!(logs("log_avg_msec=0\nlog_offset=1\n"), (None, true, 500_000_000), "as in fio");
+    assert_eq!(logs("log_avg_msec=20\n"), (Some(20_000_000), false, 500_000_000));
 }
 
 /// fio's ways from one I/O to the next.

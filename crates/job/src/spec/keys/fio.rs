@@ -359,7 +359,7 @@ pub(super) const KEYS: &[Key] = &[
         .not_of(FEED | REPLAY)
         .prints(REST + 48, |p| p.logs.as_ref()?.bw.clone())
         .tried(["x", "y"]),
-    key("write_lat_log", Fio, set::LAT_LOG, "log of latencies, `NAME_lat.1.log`")
+    key("write_lat_log", Fio, set::LAT_LOG, "log of latencies, `NAME_lat.1.log` and `NAME_clat.1.log`")
         .not_of(FEED | REPLAY)
         .prints(REST + 49, |p| p.logs.as_ref()?.lat.clone())
         .tried(["x", "y"]),
@@ -371,7 +371,7 @@ pub(super) const KEYS: &[Key] = &[
         "log_avg_msec",
         Fio,
         field!(log_ns, value::fio_milliseconds),
-        "time that a line of the logs covers; milliseconds, or with a unit",
+        "time that a line of the logs covers; milliseconds, or with a unit; 0: a line is of one I/O",
     )
     .not_of(FEED | REPLAY)
     .unused(|s| {
@@ -379,6 +379,11 @@ pub(super) const KEYS: &[Key] = &[
     })
     .prints(REST + 51, |p| p.logs.as_ref()?.line_ns.map(format_duration_ns))
     .tried(["200", "300"]),
+    key("log_offset", Fio, switch!(log_offset), "lines of logs have the offset of their I/O")
+        .not_of(FEED | REPLAY)
+        .unused(|s| when(s.plan.logs.is_none(), "no log is written; add write_lat_log"))
+        .prints(REST + 51, |p| p.logs.as_ref().map(|logs| switch(logs.offset)))
+        .tried(["1", "0"]),
     key(
         "bsrange",
         Fio,

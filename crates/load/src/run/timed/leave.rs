@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use gpuio_base::stat::{Counted, Tally};
+use gpuio_base::stat::{Counted, IoLog, Tally};
 use gpuio_io::engine::Op;
 use gpuio_record::NeverStarted;
 
@@ -95,6 +95,7 @@ impl Loop<'_> {
             usage_whole,
             never_started,
             drawn_sizes,
+            log: self.log.take().map(IoLog::end).unwrap_or_default(),
             ..self.out
         }
     }

@@ -15,7 +15,7 @@ mod rates;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use gpuio_base::stat::{Counted, Histogram, Legs, Live, LiveTotals, Tally};
+use gpuio_base::stat::{Counted, Histogram, IoLine, IoLines, IoLog, Legs, Live, LiveTotals, Tally};
 use gpuio_io::clock::{Nanos, stops};
 use gpuio_io::engine::{IoFault, Op};
 use gpuio_io::path::{self, Completion, Fault, PathInfo, PatternBlock, Place, Request, Start};
@@ -71,6 +71,8 @@ pub(super) struct Timed {
     pub(super) interrupted: bool,
     /// I/Os during which the process was stopped, or the machine slept: they count nowhere.
     pub(super) left_out: u64,
+    /// The lines of its log, where the job has logs.
+    pub(super) log: IoLines,
 }
 
 /// The bounds of the loop on the run's clock.
@@ -134,6 +136,7 @@ struct Loop<'a> {
     /// something.
     has_file: bool,
     has_gpu: bool,
+    log: Option<IoLog<'a>>,
     out: Timed,
 }
 
@@ -234,6 +237,7 @@ pub(super) fn run(task: &Task<'_>, tools: &mut Tools, start: Nanos) -> Result<Ti
         checks: job.verify != VerifyMode::Off,
         has_file: info.is_none_or(PathInfo::has_file_leg),
         has_gpu: info.is_some_and(PathInfo::times_gpu_leg),
+        log: log(task),
         out: Timed { left: vec![None; slots], ..Timed::default() },
     };
     looped.await_start(began);
@@ -250,6 +254,12 @@ fn monotonic(task: &Task<'_>) -> Nanos {
 
 fn wrong(job: &JobPlan, error: &dyn std::fmt::Display) -> RunError {
     RunError::InvalidPlan { job: job.name.clone(), what: error.to_string() }
+}
+
+/// The log of the I/Os that count, where the job has logs.
+fn log<'a>(task: &Task<'a>) -> Option<IoLog<'a>> {
+    let plan = task.job.logs.as_ref()?;
+    Some(IoLog::new(task.log_space?, plan.line_ns))
 }
 
 /// Its turn among the threads of the job, which keep the rate each.
@@ -580,6 +590,9 @@ impl Loop<'_> {
             self.live().fail(counted);
         } else if !from_tier && whole {
             self.live().complete(counted, bytes, latency_ns);
+            if counts {
+                self.note_line(completed, latency_ns);
+            }
         }
         // Counted first: an accelerator that takes the last batch of an epoch takes down what was
         // moved until its end.
@@ -611,6 +624,23 @@ impl Loop<'_> {
             self.count_legs(completed, at);
         }
         if self.checks { self.check(request) } else { Ok(()) }
+    }
+
+    /// A line of the log, where there is one.
+    #[inline]
+    fn note_line(&mut self, completed: &Completion, latency_ns: Nanos) {
+        let Some(log) = &mut self.log else { return };
+        let request = &completed.request;
+        log.add(IoLine {
+            at_ns: completed.ended.saturating_sub(self.bounds.from),
+            span_ns: latency_ns,
+            ios: 1,
+            bytes: u64::from(request.len),
+            latency_ns,
+            started_ns: completed.ended.saturating_sub(request.started),
+            offset: request.offset,
+            write: request.op == Op::Write,
+        });
     }
 
     /// I/Os that completed during the ramp don't count toward io_size, even if their completion was
