@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use gpuio_base::units::human_ns;
 use serde_json::Value;
 
+use crate::record::n;
 use crate::tool::{Ran, bench, command, file, finish, gpuio, scratch, tree, words};
 
 const LOAD: &str = "--rw randread --bs 64k --size 4m --threads 1 --depth 4 --runtime 300ms \
@@ -16,18 +18,50 @@ fn record(dir: &Path, name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(dir.join(name)).unwrap()).unwrap()
 }
 
-/// Repeats of a record in a folder, made so much faster each, as of a version without digests: of
-/// a changed record nothing is concluded.
+/// Repeats of a record in a folder, whose rates are lower by these factors, since they took longer.
+/// They are of a version without digests, and no figure contradicts another: else nothing is
+/// concluded.
 fn repeats(dir: &Path, folder: &str, record: &Value, factors: &[f64]) {
     fs::create_dir(dir.join(folder)).unwrap();
     for (nth, factor) in factors.iter().enumerate() {
         let mut record = record.clone();
         undigested(&mut record);
-        for key in ["bytes_per_s", "iops"] {
-            let rate = record["jobs"][0]["read"][key].as_f64().unwrap();
-            record["jobs"][0]["read"][key] = (rate * factor).into();
+        let took_ns = n(&record["jobs"][0]["last_done_ns"]);
+        let takes_ns = (took_ns as f64 / factor) as u64;
+        let begin_ns = n(&record["jobs"][0]["measured"]["begin_ns"]);
+        replace(&mut record, "last_done_ns", took_ns, takes_ns);
+        replace(&mut record, "first_done_ns", took_ns, takes_ns);
+        replace(&mut record, "done_ns", took_ns, takes_ns);
+        replace(&mut record, "elapsed_ns", took_ns, takes_ns);
+        replace(&mut record, "end_ns", begin_ns + took_ns, begin_ns + takes_ns);
+        for parts in ["jobs", "totals"] {
+            let part = &mut record[parts][0];
+            let busy = part["cpu"]["cores_busy"].as_f64().unwrap();
+            part["cpu"]["cores_busy"] = (busy * took_ns as f64 / takes_ns as f64).into();
+            for (rate, count) in [("bytes_per_s", "bytes"), ("iops", "ios")] {
+                let count = n(&part["read"][count]) as f64;
+                part["read"][rate] = (count * 1e9 / takes_ns as f64).into();
+            }
         }
-        file(dir, &format!("{folder}/{nth}.json"), &record.to_string());
+        let [took, takes] = [took_ns, takes_ns].map(|time| format!(" {}.", human_ns(time as f64)));
+        let warnings = record["warnings"].to_string().replace(&took, &takes);
+        record["warnings"] = serde_json::from_str(&warnings).unwrap();
+        let name = format!("{folder}/{nth}.json");
+        file(dir, &name, &record.to_string());
+        let checked = gpuio(dir, &format!("show --check {name}"));
+        assert!(!checked.out.contains("wrong: "), "{}", checked.out);
+    }
+}
+
+/// Another value wherever this field has this one.
+fn replace(value: &mut Value, field: &str, old: u64, new: u64) {
+    match value {
+        Value::Array(all) => all.iter_mut().for_each(|one| replace(one, field, old, new)),
+        Value::Object(all) => all.iter_mut().for_each(|(name, one)| match one.as_u64() {
+            Some(number) if name == field && number == old => *one = new.into(),
+            _ => replace(one, field, old, new),
+        }),
+        _ => {}
     }
 }
 
@@ -69,8 +103,8 @@ fn a_regression_is_exit_code_1() {
         |one: &Value| one["warning"].as_str().is_some_and(|one| one.starts_with("other_"));
     record["warnings"].as_array_mut().unwrap().retain(|one| !of_others(one));
     record["jobs"][0]["others"] = Value::Null;
-    repeats(dir.path(), "before", &record, &[0.99, 1.0, 1.01]);
-    repeats(dir.path(), "after", &record, &[0.79, 0.8, 0.81]);
+    repeats(dir.path(), "before", &record, &[0.98, 0.99, 1.0]);
+    repeats(dir.path(), "after", &record, &[0.78, 0.79, 0.8]);
     let ran = compare(dir.path(), "before after --threshold 5%").exits(1);
     assert!(ran.out.contains("BEYOND THRESHOLD") && ran.out.contains("regression:"), "{}", ran.out);
     compare(dir.path(), "before after").exits(0);
@@ -78,7 +112,7 @@ fn a_regression_is_exit_code_1() {
     compare(dir.path(), "before after --threshold 5% --metric cpu").exits(0);
     compare(dir.path(), "after before --threshold 5%").exits(0);
     // A gate must not pass on what the runs do not decide, and can tell it from a regression.
-    repeats(dir.path(), "scattered", &record, &[0.6, 1.0, 1.6]);
+    repeats(dir.path(), "scattered", &record, &[0.5, 0.7, 1.0]);
     let ran = compare(dir.path(), "before scattered --threshold 5%").exits(2);
     assert!(ran.out.contains("threshold: undetermined in all"), "{}", ran.out);
     let json = compare(dir.path(), "before scattered --threshold 5% --format json").exits(2).json();
@@ -147,12 +181,12 @@ fn paths_of_one_record_compare_by_axis() {
 #[test]
 fn a_sweep_compares_by_its_axis() {
     let dir = scratch();
-    let mut record = record(dir.path(), "r.json");
-    undigested(&mut record);
     fs::create_dir(dir.path().join("sweep")).unwrap();
+    // The first run makes the files.
+    record(dir.path(), "warm-up.json");
     for engine in ["psync", "io_uring"] {
-        record["jobs"][0]["engine"][0]["actual"] = engine.into();
-        file(dir.path(), &format!("sweep/{engine}.json"), &record.to_string());
+        let load = LOAD.replace("--depth 4", "--depth 1");
+        bench(dir.path(), &format!("{load} --engine {engine} -q -o sweep/{engine}.json")).exits(0);
     }
     let sweep = serde_json::json!({
         "gpuio_sweep": 1, "name": "engines", "tool": {"name": "gpuio", "version": "0.1.0"},
@@ -319,4 +353,18 @@ fn in_turns_the_guard_comes_first() {
     assert_eq!(fs::read_to_string(dir.path().join("theirs")).unwrap(), "x".repeat(1 << 16));
     let both = finish(command(dir.path()).args(words("bench --ab a.ini a.ini --dry-run"))).exits(0);
     assert_eq!(both.out.matches("# a.ini").count(), 2, "{}", both.out);
+}
+
+/// A digest that was made anew does not help: nothing is concluded from figures that contradict
+/// each other, and a script sees that by the exit code.
+#[test]
+fn a_record_that_contradicts_itself_fails_a_comparison() {
+    let dir = scratch();
+    let mut record = record(dir.path(), "r.json");
+    undigested(&mut record);
+    let rate = record["jobs"][0]["read"]["bytes_per_s"].as_f64().unwrap();
+    record["jobs"][0]["read"]["bytes_per_s"] = (rate * 1.5).into();
+    file(dir.path(), "better.json", &record.to_string());
+    let ran = compare(dir.path(), "r.json better.json").exits(1);
+    assert!(ran.out.contains("Figures do not follow"), "{}", ran.out);
 }
