@@ -28,6 +28,8 @@ pub struct Column {
     /// Whether its figures can do without the blank before their unit.
     pub(crate) tight: bool,
     pub(crate) part: Part,
+    /// Whether a table that is too wide goes without it, since another column says the same.
+    pub(crate) spare: bool,
     /// Whether it goes where no row has a value for it.
     pub(crate) if_any: bool,
     /// Whether only JSON and CSV have it.
@@ -181,8 +183,9 @@ impl<'a, T> Columns<'a, T> {
     fn column(mut self, head: Cow<'static, str>, figures: bool, says: Says<'a, T>) -> Self {
         let key = head.to_lowercase().replace([' ', '.'], "_").into();
         let title = String::new();
-        let (short, tight, part, if_any, data) = (None, false, Part::Both, false, false);
-        let column = Column { key, head, short, title, figures, tight, part, if_any, data };
+        let (short, tight, part) = (None, false, Part::Both);
+        let (spare, if_any, data) = (false, false, false);
+        let column = Column { key, head, short, title, figures, tight, part, spare, if_any, data };
         self.all.push((column, says));
         self
     }
@@ -242,6 +245,12 @@ impl<'a, T> Columns<'a, T> {
     #[must_use]
     pub fn part(self, part: Part) -> Self {
         self.last(|column| column.part = part)
+    }
+
+    /// A table that is too wide goes without the last column, where another says the same.
+    #[must_use]
+    pub fn spare(self, yes: bool) -> Self {
+        self.last(|column| column.spare = yes)
     }
 
     /// Leaves the last column out where no row has a value in it.

@@ -161,13 +161,45 @@ enum Form {
 }
 
 /// The first column may be split into lines of this many characters.
-const NARROWEST_FIRST: usize = 10;
+const NARROWEST: usize = 10;
+/// The same of all columns of words, where no other form fits.
+const SQUEEZED: usize = 8;
 
-/// One table, or two if one does not fit.
+/// One table; without what can be said in a line above, or as two, if it does not fit.
 fn ruled(table: &Table, width: usize) -> String {
     if let Some(text) = fitted(table, width) {
         return text;
     }
+    let (table, alike) = condensed(table);
+    let mut above = String::new();
+    if !alike.is_empty() {
+        let paper = Paper { width: 0, prose: width, whole: true };
+        wrap(&mut above, "all: ", 5, &alike.join(", "), paper);
+    }
+    let below = fitted(&table, width).unwrap_or_else(|| in_parts(&table, width));
+    above + &below
+}
+
+/// The table without the columns that are spare, and those that have one value in all rows: that
+/// value with its head.
+fn condensed(table: &Table) -> (Table, Vec<String>) {
+    let mut alike = Vec::new();
+    let mut nth = 0;
+    let condensed = table.only(|column, cells| {
+        nth += 1;
+        let mut texts = cells.iter().filter(|cell| !cell.is_empty()).map(|cell| cell.text.plain());
+        let first = texts.next().filter(|_| nth > 1 && cells.len() > 2);
+        if let Some(text) = first.filter(|first| texts.all(|text| text == *first)) {
+            alike.push(format!("{} {text}", column.head));
+            return false;
+        }
+        !column.spare
+    });
+    (condensed, alike)
+}
+
+/// The two parts of a table.
+fn in_parts(table: &Table, width: usize) -> String {
     let part = |part: Part| {
         let mut table = table.only(|column, _| column.part == Part::Both || column.part == part);
         if part == Part::Second {
@@ -178,11 +210,31 @@ fn ruled(table: &Table, width: usize) -> String {
             };
             table.rows.retain(has);
         }
-        fitted(&table, width).unwrap_or_else(|| draw(&lines(&table, Form::Short), &table, 1))
+        let fits = fitted(&table, width).or_else(|| squeezed(&table, width));
+        fits.unwrap_or_else(|| draw(&lines(&table, Form::Short), &table, 1))
     };
     let (first, second) = (part(Part::First), part(Part::Second));
     let is_one = table.columns.iter().all(|column| column.part == Part::Both);
     if is_one { first } else { format!("{first}\n{second}") }
+}
+
+/// The tight form with columns of words split into lines, the widest first; `None` where it does
+/// not fit so either.
+fn squeezed(table: &Table, width: usize) -> Option<String> {
+    let mut lines = lines(table, Form::Tight);
+    let mut rooms = widths(&lines);
+    let gaps = rooms.len().saturating_sub(1);
+    while rooms.iter().sum::<usize>() + gaps > width {
+        let words = rooms.iter_mut().zip(&table.columns).filter(|(_, column)| !column.figures);
+        let widest = words.map(|(room, _)| room).max()?;
+        *widest = widest.checked_sub(1).filter(|room| *room >= SQUEEZED)?;
+    }
+    for line in &mut lines {
+        for (cell, room) in line.iter_mut().zip(&rooms) {
+            *cell = in_lines(cell, *room);
+        }
+    }
+    Some(draw(&lines, table, 1))
 }
 
 /// Whether a column has pictures, and no text.
@@ -205,7 +257,7 @@ fn fitted(table: &Table, width: usize) -> Option<String> {
     let tight = &mut forms[2];
     let first = widths(tight).first().copied().unwrap_or(0);
     let left = width.checked_sub(natural(tight, 1) - first)?;
-    if left < NARROWEST_FIRST {
+    if left < NARROWEST {
         return None;
     }
     for first in tight.iter_mut().filter_map(|line| line.first_mut()) {
@@ -299,7 +351,7 @@ fn last_in_lines(lines: &mut [Vec<String>], table: &Table, width: usize) {
     let Some((own, others)) = widths.split_last() else { return };
     let room = width.saturating_sub(others.iter().map(|column| column + 2).sum());
     let is_words = table.columns.last().is_some_and(|column| !column.figures);
-    if !is_words || *own <= room || room < NARROWEST_FIRST {
+    if !is_words || *own <= room || room < NARROWEST {
         return;
     }
     for cell in lines.iter_mut().filter_map(|line| line.last_mut()) {
@@ -315,7 +367,7 @@ fn in_lines(name: &str, width: usize) -> String {
     let mut rest: Vec<char> = name.chars().collect();
     let mut lines: Vec<String> = Vec::new();
     while rest.len() > width {
-        let parts = |c: &char| matches!(c, '-' | '_' | '.' | ',' | ' ' | '/');
+        let parts = |c: &char| matches!(c, '-' | '_' | '.' | ',' | ' ' | '/' | ':');
         let after = rest[..width].iter().rposition(parts).map(|at_column| at_column + 1);
         let blank = rest[..width].iter().rposition(|c| *c == ' ').map(|at_column| at_column + 1);
         let end = after.filter(|end| *end >= width / 2).or(blank).unwrap_or(width);
@@ -402,6 +454,39 @@ mod tests {
         assert!(narrow.contains("\n\njob"), "{narrow}");
         assert_eq!(narrow.matches("\nb").count(), 1, "no time, no line: {narrow}");
         assert!(narrow.lines().all(|line| line.chars().count() <= 19), "{narrow}");
+    }
+
+    /// Nothing is lost: one value of all rows stands above, and long words have several lines.
+    #[test]
+    fn a_table_that_is_too_wide_is_condensed_and_then_squeezed() {
+        let rows = [("job-host", "host", "io_uring", 1e9), ("job-gds", "gds", "io_uring", 2e9)];
+        let table = || {
+            Columns::<(&str, &str, &str, f64)>::new()
+                .words("job", |row| row.0)
+                .spare(true)
+                .words("path", |row| row.1)
+                .words("engine", |row| row.2)
+                .figures("rate", |row| Cell::rate(row.3))
+        };
+        let last = [("job-a-long-path", "a-long-path of-words", "io_uring", 3e9)];
+        let table = table().table("", rows.into_iter().chain(last));
+        assert!(table.terminal(80).starts_with("job              path"));
+        let condensed = "all: engine io_uring\n\
+                         path                       rate\n\
+                         -------------------------------\n\
+                         host                  954 MiB/s\n\
+                         gds                  1.86 GiB/s\n\
+                         a-long-path of-words 2.79 GiB/s\n";
+        assert_eq!(table.terminal(31), condensed);
+        let squeezed = "all: engine\n     io_uring\n\
+                        path           rate\n\
+                        -------------------\n\
+                        host      954 MiB/s\n\
+                        gds      1.86 GiB/s\n\
+                        a-long-  2.79 GiB/s\n\
+                        path of-\n\
+                        words\n";
+        assert_eq!(table.terminal(19), squeezed);
     }
 
     #[test]

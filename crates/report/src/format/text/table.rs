@@ -53,6 +53,7 @@ pub(super) fn section(record: &Record) -> Section {
     let percentiles = Percentile::shown(&record.percentiles(), &Percentile::TABLE);
     let columns = Columns::<Line>::new()
         .words("job", of(Of::Job))
+        .spare(are_named_by_path(record))
         .words("path", of(Of::Path))
         // Old records have no verdicts.
         .when(any(|job| job.proof.is_some()), |columns| {
@@ -98,6 +99,19 @@ pub(super) fn section(record: &Record) -> Section {
     let lines = lines(record, &percentiles).into_iter().chain(absent);
     section.table(columns.table("results", lines));
     section
+}
+
+/// Whether each row's path tells which job it is of, since the jobs are one on several paths.
+fn are_named_by_path(record: &Record) -> bool {
+    let mut seen: Vec<(&str, &str)> = Vec::new();
+    jobs(record).all(|(plan, job)| {
+        let path = plan.path.choice.actual.as_str();
+        let name = plan.name.strip_suffix(path).and_then(|name| name.strip_suffix('-'));
+        let is_new = !seen.iter().any(|(_, other)| *other == path);
+        let is_of_one = name.is_some_and(|name| seen.iter().all(|(other, _)| *other == name));
+        seen.extend(name.map(|name| (name, path)));
+        is_new && is_of_one && job.ended == EndedHow::Complete
+    })
 }
 
 /// The legend: full engine names, marks, and why paths did not run.
@@ -198,7 +212,7 @@ fn engines(record: &Record) -> Option<Item> {
         job.engine.iter().map(|engine| (engine.actual.as_str(), plan.name.as_str()))
     };
     let setups = grouped(jobs(record).flat_map(of_job));
-    setups.iter().find(|(actual, _)| short_name(actual) != *actual)?;
+    setups.iter().find(|(actual, _)| first_words(short_name(actual)) != *actual)?;
     let several = |actual: &str| {
         let alike = setups.iter().filter(|(other, _)| short_name(other) == short_name(actual));
         alike.count() > 1
@@ -219,14 +233,23 @@ fn stepped_down(job: &JobResult) -> bool {
     job.engine.iter().any(|engine| !engine.steps_down.is_empty())
 }
 
-/// Names of the engines that ran, with a mark if one provided less than requested.
-fn engine_cell(plan: &JobPlan, job: &JobResult) -> String {
+/// Names of the engines that ran, with a mark if one provided less than requested. The legend has
+/// the rest of a name whose first words stand in a narrow table.
+fn engine_cell(plan: &JobPlan, job: &JobResult) -> Cell {
     let mut names = unique(job.engine.iter().map(|engine| short_name(&engine.actual)));
     if names.is_empty() {
         names.push(short_name(&plan.engine.actual));
     }
     let mark = if stepped_down(job) { "*" } else { "" };
-    format!("{}{mark}", names.join("+"))
+    let first = unique(names.iter().copied().map(first_words));
+    let [names, first] = [names, first].map(|all| format!("{}{mark}", all.join("+")));
+    Cell::from(names).short(first)
+}
+
+/// `cuFile 1.15` of `cuFile 1.15, gpuio's stand-in`.
+fn first_words(name: &str) -> &str {
+    let name = name.strip_prefix("gpuio's ").unwrap_or(name);
+    name.split_once(", ").map_or(name, |(first, _)| first)
 }
 
 /// A path that can't run on this machine.
@@ -295,7 +318,7 @@ fn job_line(
         (Of::Job, format!("{}{partial}", plan.name).into()),
         (Of::Path, path_cell(&plan.path.choice.actual, plan.uses_software_gpu())),
         (Of::Taken, proof::cell(job.proof.as_ref())),
-        (Of::Engine, engine_cell(plan, job).into()),
+        (Of::Engine, engine_cell(plan, job)),
         (Of::Bs, sizes_of(plan, direction).into()),
         (Of::Rw, rw),
         (Of::Threads, format!("{}×{}", plan.threads, plan.depth).into()),
