@@ -18,16 +18,17 @@ fn record(dir: &Path, name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(dir.join(name)).unwrap()).unwrap()
 }
 
-/// Repeats of a record in a folder, whose rates are lower by these factors, since they took longer.
+/// Repeats of a record in a folder, whose rates are so many thousandths of its own, since they
+/// took longer.
 /// They are of a version without digests, and no figure contradicts another: else nothing is
 /// concluded.
-fn repeats(dir: &Path, folder: &str, record: &Value, factors: &[f64]) {
+fn repeats(dir: &Path, folder: &str, record: &Value, per_mille: &[u64]) {
     fs::create_dir(dir.join(folder)).unwrap();
-    for (nth, factor) in factors.iter().enumerate() {
+    for (nth, part) in per_mille.iter().enumerate() {
         let mut record = record.clone();
         undigested(&mut record);
         let took_ns = n(&record["jobs"][0]["last_done_ns"]);
-        let takes_ns = (took_ns as f64 / factor) as u64;
+        let takes_ns = took_ns * 1000 / part;
         let begin_ns = n(&record["jobs"][0]["measured"]["begin_ns"]);
         replace(&mut record, "last_done_ns", took_ns, takes_ns);
         replace(&mut record, "first_done_ns", took_ns, takes_ns);
@@ -103,8 +104,8 @@ fn a_regression_is_exit_code_1() {
         |one: &Value| one["warning"].as_str().is_some_and(|one| one.starts_with("other_"));
     record["warnings"].as_array_mut().unwrap().retain(|one| !of_others(one));
     record["jobs"][0]["others"] = Value::Null;
-    repeats(dir.path(), "before", &record, &[0.98, 0.99, 1.0]);
-    repeats(dir.path(), "after", &record, &[0.78, 0.79, 0.8]);
+    repeats(dir.path(), "before", &record, &[980, 990, 1000]);
+    repeats(dir.path(), "after", &record, &[780, 790, 800]);
     let ran = compare(dir.path(), "before after --threshold 5%").exits(1);
     assert!(ran.out.contains("BEYOND THRESHOLD") && ran.out.contains("regression:"), "{}", ran.out);
     compare(dir.path(), "before after").exits(0);
@@ -112,7 +113,7 @@ fn a_regression_is_exit_code_1() {
     compare(dir.path(), "before after --threshold 5% --metric cpu").exits(0);
     compare(dir.path(), "after before --threshold 5%").exits(0);
     // A gate must not pass on what the runs do not decide, and can tell it from a regression.
-    repeats(dir.path(), "scattered", &record, &[0.5, 0.7, 1.0]);
+    repeats(dir.path(), "scattered", &record, &[500, 700, 1000]);
     let ran = compare(dir.path(), "before scattered --threshold 5%").exits(2);
     assert!(ran.out.contains("threshold: undetermined in all"), "{}", ran.out);
     let json = compare(dir.path(), "before scattered --threshold 5% --format json").exits(2).json();

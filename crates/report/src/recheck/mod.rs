@@ -53,7 +53,8 @@ impl Recheck {
         self.misplaced_in_words().or_else(|| self.changed_in_words())
     }
 
-    /// Why nothing may be concluded from the record's figures: it was changed, or contradicts itself.
+    /// Why nothing may be concluded from the record's figures: it was changed, or contradicts
+    /// itself.
     pub fn unfounded(&self) -> Option<String> {
         self.forged().or_else(|| self.contradiction())
     }

@@ -359,7 +359,7 @@ pub(super) const KEYS: &[Key] = &[
         .not_of(FEED | REPLAY)
         .prints(REST + 48, |p| p.logs.as_ref()?.bw.clone())
         .tried(["x", "y"]),
-    key("write_lat_log", Fio, set::LAT_LOG, "log of latencies, `NAME_lat.1.log` and `NAME_clat.1.log`")
+    key("write_lat_log", Fio, set::LAT_LOG, "logs of latencies, `NAME_lat.1.log` and `_clat`")
         .not_of(FEED | REPLAY)
         .prints(REST + 49, |p| p.logs.as_ref()?.lat.clone())
         .tried(["x", "y"]),
@@ -371,7 +371,7 @@ pub(super) const KEYS: &[Key] = &[
         "log_avg_msec",
         Fio,
         field!(log_ns, value::fio_milliseconds),
-        "time that a line of the logs covers; milliseconds, or with a unit; 0: a line is of one I/O",
+        "time that a line of the logs covers; milliseconds, or with a unit; 0: one I/O",
     )
     .not_of(FEED | REPLAY)
     .unused(|s| {
