@@ -385,12 +385,14 @@ pub(super) fn lay(
     facts: &Facts<'_>,
 ) -> Result<Laid, PlanError> {
     let offset = requested.offset.unwrap_or(0);
-    if requested.create_files == Some(false) {
+    let read_only = requested.read_only == Some(true);
+    let keeps = if read_only { "read_only" } else { "create_files" };
+    if read_only || requested.create_files == Some(false) {
         let absent = ground.infos.iter().position(|place| place.length_bytes.is_none());
         if let Some(at) = absent {
             let path = &ground.paths[at];
             let what = format!("{path} does not exist, and is not to be made; name one that does");
-            return Err(PlanError::usage(requested, "create_files", what));
+            return Err(PlanError::usage(requested, keeps, what));
         }
     }
     let per_file = ground.directory.is_some() && !ground.shared;
@@ -409,6 +411,12 @@ pub(super) fn lay(
     let mut targets = ground.targets(0);
     for (nth, target) in targets.iter_mut().enumerate() {
         target.length_bytes = longer(requested, ground, nth, used(parts.of(nth))?)?;
+        let has = ground.infos[nth].length_bytes.unwrap_or(0);
+        if read_only && has < target.length_bytes {
+            let (path, needs) = (&target.path, target.length_bytes);
+            let what = format!("{path} has {has} bytes of the {needs} that are read; use less");
+            return Err(PlanError::usage(requested, keeps, what));
+        }
     }
     let stripe = ground.strided.then(|| Stripe {
         block_bytes: block_max,

@@ -209,6 +209,10 @@ pub(super) fn plan(requested: &JobSpec, plan: &JobPlan, alignment: u64) -> Resul
     if plan.pre_read && plan.invalidate {
         return Err(cache_state(requested));
     }
+    if requested.read_only == Some(true) && plan.read_percent < 100 {
+        let what = "the job writes; use rw=read or rw=randread, or leave readonly out";
+        return wrong("read_only", what.to_owned());
+    }
     direct(requested, plan, alignment)?;
     rings(requested, plan)?;
     if let Some(Err(error)) = plan.inject.as_ref().map(|text| text.parse::<Inject>()) {

@@ -96,6 +96,8 @@ pub struct JobSpec {
     pub wait_for: Option<String>,
     /// Whether a file that is not there is made; a block device always is.
     pub create_files: Option<bool>,
+    /// Whether a job that writes, or whose files are not there, is refused.
+    pub read_only: Option<bool>,
     /// `fsync` after so many writes; 0 for never.
     pub fsync_ios: Option<u64>,
     /// `fdatasync` after so many writes; 0 for never.

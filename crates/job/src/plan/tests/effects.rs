@@ -72,6 +72,7 @@ pub(super) const OF_RANKS: &[&str] = &["read_shift"];
 pub(super) const OF_OTHERS: &[&str] = &[
     "wait_for",
     "allow_file_create",
+    "readonly",
     "exitall",
     "latency_target",
     "latency_percentile",
@@ -290,6 +291,11 @@ fn jobs_wait_for_others_and_files_may_have_to_be_there() {
     let absent = said("[a]\nfilename=/none\nsize=1m\nallow_file_create=0\n");
     assert!(absent.contains("/none does not exist, and is not to be made"), "{absent}");
     assert_eq!(said("[a]\nfilename=/have8g\nsize=1m\nallow_file_create=0\n"), "planned");
+    let safe = |more: &str| said(&format!("[a]\nreadonly=1\nsize=1m\n{more}\n"));
+    assert_eq!(safe("filename=/have8g\nrw=randread"), "planned");
+    assert!(safe("filename=/have8g\nrw=randrw").contains("the job writes"));
+    assert!(safe("filename=/none\nrw=read").contains("/none does not exist"));
+    assert!(safe("filename=/have8g\nrw=read\nsize=9g").contains("use less"));
 }
 
 #[test]

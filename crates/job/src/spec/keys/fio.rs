@@ -140,6 +140,9 @@ pub(super) const KEYS: &[Key] = &[
     key("allow_file_create", Fio, switch!(create_files), "0: files must be there")
         .not_of(FEED | REPLAY)
         .tried(["0", "1"]),
+    key("readonly", Fio, switch!(read_only), "1: the job may not write, and files must be there")
+        .not_of(FEED | REPLAY)
+        .tried(["1", "0"]),
     key(
         "fsync",
         Fio,
