@@ -437,9 +437,11 @@ fn verify(spec: &JobSpec, read_percent: u8) -> VerifyMode {
 const RANDOM_AND_VERIFIED: &str = "fill: the data is gpuio's pattern, as random and as hard to \
     compress, but the same in each run, so that it can be verified";
 
-/// fio's checksums in place of which every byte is compared.
-const FIO_CHECKSUMS: [&str; 10] =
-    ["md5", "crc64", "crc32", "crc16", "crc7", "xxhash", "sha512", "sha256", "sha1", "meta"];
+/// fio's ways to verify in place of which every byte is compared.
+const OF_FIO: [&str; 11] = [
+    "md5", "crc64", "crc32", "crc16", "crc7", "xxhash", "sha512", "sha256", "sha1", "meta",
+    "pattern",
+];
 
 /// Accepted settings that change nothing here, each with the reason.
 fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
@@ -465,7 +467,7 @@ fn notes(spec: &JobSpec, path: &PathInfo) -> Vec<String> {
         "ioengine=posixaio is engine pool: threads that make the calls, as the C library's do",
     );
     note(
-        FIO_CHECKSUMS.contains(&value("verify")),
+        OF_FIO.contains(&value("verify")),
         "verify: gpuio checks every byte of its own pattern, and writes no checksums of fio's into \
          blocks; it can't verify files that fio wrote with this one (with crc32c it can)",
     );

@@ -113,7 +113,7 @@ fn counts_and_lists() {
 #[test]
 fn words() {
     let text = "[a]\nrw=randrea\nrw=trim\nrw=read:x\nioengine=libcufile\nioengine=io_urin\n\
-                ioengine=sg\nengine=a b\ndirect=maybe\nverify=pattern\nverify=inlin\n\
+                ioengine=sg\nengine=a b\ndirect=maybe\nverify=pattern_hdr\nverify=inlin\n\
                 random_distribution=zoned:50/5\nrandom_distribution=normal\n\
                 random_distribution=zipf:1.0\nrate_process=thinktime\nmem=shm\nmemory=gpu\n\
                 xfer_type=8\n";
@@ -132,11 +132,11 @@ fn words() {
         psync or io_uring
     a.fio:9:8: value 'maybe' of 'direct': expected one of 1, 0, yes, no, true, false, on,
         off
-    a.fio:10:8: value 'pattern' of 'verify': of fio's checksums gpuio writes and checks
+    a.fio:10:8: value 'pattern_hdr' of 'verify': of fio's checksums gpuio writes and checks
         crc32c; use verify=crc32c, or verify=pass for gpuio's own position-dependent pattern
     a.fio:11:8: value 'inlin' of 'verify': expected one of off, pass, full, file, crc32c,
         inline, rewrite, crc32c-intel, md5, crc64, crc32, crc16, crc7, xxhash, sha512,
-        sha256, sha1, meta, 0, 1, none; nearest: inline
+        sha256, sha1, meta, pattern, 0, 1, none; nearest: inline
     a.fio:12:27: value 'zoned:50/5' of 'random_distribution', at '50/5': the shares of the
         I/Os sum to 50; they must sum to 100
     a.fio:13:27: value 'normal' of 'random_distribution', at its end: give its number:

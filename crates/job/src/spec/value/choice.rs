@@ -208,7 +208,7 @@ pub(crate) const VERIFY: [(&str, VerifyMode); 7] = [
     ("rewrite", VerifyMode::Rewrite),
 ];
 /// fio's words, and those of a switch.
-const VERIFY_TOO: [(&str, VerifyMode); 14] = [
+const VERIFY_TOO: [(&str, VerifyMode); 15] = [
     ("crc32c-intel", VerifyMode::Pass),
     ("md5", VerifyMode::Pass),
     ("crc64", VerifyMode::Pass),
@@ -220,6 +220,7 @@ const VERIFY_TOO: [(&str, VerifyMode); 14] = [
     ("sha256", VerifyMode::Pass),
     ("sha1", VerifyMode::Pass),
     ("meta", VerifyMode::Pass),
+    ("pattern", VerifyMode::Pass),
     ("0", VerifyMode::Off),
     ("1", VerifyMode::Pass),
     ("none", VerifyMode::Off),
