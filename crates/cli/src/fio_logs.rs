@@ -9,6 +9,7 @@ use gpuio_base::units::{float, human_ns};
 use gpuio_record::{JobPlan, Plan};
 use gpuio_report::format::fio_log::{Log, render};
 
+use crate::child;
 use crate::failure::Failure;
 use crate::output::{Output, Replace};
 
@@ -18,6 +19,10 @@ pub(crate) struct Logs {
     /// By job: the lines of each thread.
     lines: Mutex<BTreeMap<String, Vec<IoLines>>>,
 }
+
+/// Said of a sweep over jobs that request logs.
+pub(crate) const NOT_IN_SWEEPS: &str = "runs of a sweep write no logs as of fio (write_bw_log and \
+    its like); each record has the series";
 
 struct File {
     job: String,
@@ -32,12 +37,14 @@ impl Logs {
         Logs { files: Vec::new(), lines: Mutex::default() }
     }
 
+    /// None in a run of a sweep, where each would replace those of the last ([`NOT_IN_SWEEPS`]).
     /// The number in a name is the thread's among all threads, from 1, as in fio. A log that gpuio
     /// wrote and nothing changed is replaced, as fio does.
     pub(crate) fn open(plan: &Plan) -> Result<Logs, Failure> {
         let mut logs = Logs::none();
         let mut before = 0;
-        for job in &plan.jobs {
+        let jobs = plan.jobs.iter().filter(|_| !child::is_of_a_sweep());
+        for job in jobs {
             for (log, flag, name) in requested(job) {
                 for thread in 0..job.threads as usize {
                     let number = before + thread + 1;

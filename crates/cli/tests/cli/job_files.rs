@@ -7,7 +7,7 @@ use gpuio_base::units::parse_cpu_list;
 
 use crate::record::{check, check_clean, jobs, n, warnings};
 use crate::stats::Run;
-use crate::tool::{bench, bench_with, file, scratch, tree};
+use crate::tool::{bench, bench_with, file, gpuio, scratch, tree};
 
 /// The kernel says where each thread may run: one CPU of the list for each, in turn.
 #[test]
@@ -364,4 +364,14 @@ fn fios_logs_of_a_mix_in_windows() {
         let (logged, counted) = (of_windows(direction), n(&job[side]["ios"]) as f64);
         assert!((logged / counted - 1.0).abs() < 0.02, "{side}: {logged} {counted}");
     }
+}
+
+/// Each run of a sweep would replace the logs of the last.
+#[test]
+fn a_sweep_writes_no_logs_and_says_so() {
+    let dir = scratch();
+    file(dir.path(), "a.fio", "[a]\nrw=read\nsize=64k\nwrite_lat_log=m\n");
+    let ran = gpuio(dir.path(), "sweep a.fio --vary bs=4k,8k --repeats 1 -o s").exits(0);
+    ran.prints(&["runs of a sweep write no logs as of fio"]);
+    assert!(!tree(dir.path()).iter().any(|name| name.ends_with(".log")));
 }

@@ -26,6 +26,7 @@ use gpuio_job::sweep::{Progress, Step, next, step};
 use crate::args::Sweep;
 use crate::child::LOOK;
 use crate::failure::Failure;
+use crate::fio_logs::NOT_IN_SWEEPS;
 use crate::formats;
 use crate::interrupt;
 use crate::jobs;
@@ -70,6 +71,10 @@ fn on(children: &Children<'_>, sweep: Sweep) -> Result<u8, Failure> {
         message!("{}", table::estimate(&resolved));
         let made = jobs::directories_made(&resolved.job).into_iter();
         made.filter(|_| !resolved.own_data).for_each(|note| message!("note: {note}"));
+        let logs = [&resolved.job.bw_log, &resolved.job.lat_log, &resolved.job.iops_log];
+        if logs.into_iter().any(Option::is_some) {
+            message!("note: {NOT_IN_SWEEPS}");
+        }
     }
     let ended = drive(&resolved, &mut directory, children, &stop, quiet)?;
     let (answer, is_missed) = table::answer(&resolved, &directory, ended).unzip();

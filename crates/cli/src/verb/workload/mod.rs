@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::process::ExitCode;
 
-use gpuio_base::document::unique;
+use gpuio_base::document::{Document, Item, Layout, List, unique};
 use gpuio_base::nearest::use_instead;
 use gpuio_base::units::{human_bytes, human_rate};
 use gpuio_host::Root;
@@ -28,6 +28,7 @@ use crate::jobs;
 use crate::output;
 use crate::quick;
 use crate::session::Session;
+use crate::terminal;
 use crate::unused;
 use crate::verb::bench;
 
@@ -234,9 +235,12 @@ fn more_than_one(workload: &Workload) -> Failure {
 
 fn list() -> String {
     let width = PRESETS.iter().map(|preset| preset.name.len()).max().unwrap_or(0);
-    let line = |preset: &Preset| format!("{:width$}  {}\n", preset.name, preset.summary());
-    let lines: String = PRESETS.iter().map(line).collect();
-    format!("{lines}\ngpuio workload show NAME prints one as a job file, with its source.\n")
+    let items = PRESETS.iter().map(|preset| Item::new(preset.name, preset.summary()));
+    let mut page = Document::default();
+    page.begin("", "").list(List::new(Layout::columns(width, 2), items));
+    page.begin("", "")
+        .paragraph("gpuio workload show NAME prints one as a job file, with its source.");
+    page.terminal(terminal::width_or_whole())
 }
 
 fn no_model(name: &str, model: &str) -> Failure {
