@@ -364,12 +364,28 @@ class _Saver:
                 handle._done.wait(0.05)
         for handle in self.handles:
             if handle._error is not None and not handle._reported:
-                # The exit code of a program can't be changed any more.
                 print(f"gpuio: {handle._error}", file=sys.stderr)
+                sys.stderr = _Fails(sys.stderr)
         try:
             drain.link.shutdown(socket.SHUT_WR)
         except OSError:
             pass
+
+
+class _Fails:
+    """A standard error whose last flush fails: Python then ends with exit code 120 (documentation of
+    ``sys.exit``). Nothing else changes the code once functions of ``atexit`` are called."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def flush(self) -> None:
+        self._file.flush()
+        if sys.is_finalizing():
+            raise OSError(errno.EIO, "a checkpoint was not written")
 
 
 class _Job:
