@@ -42,8 +42,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::FromArgMatches as _;
 use clap::error::{ContextKind, ErrorKind};
-use clap::{Command, FromArgMatches as _};
 use gpuio_base::units::Powers;
 use gpuio_guard::objects::environment;
 
@@ -104,8 +104,8 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     if let Some(face) = face(words.get(1)) {
         return run_emulated(face, words.get(2..).unwrap_or_default());
     }
-    let (command, parser) = (args::command(), args::parser());
     let (words, note) = args::spoken(&args::two_dashes(words))?;
+    let (parser, verb) = args::parser_of(&words);
     if let Some(note) = note {
         message!("note: {note}");
     }
@@ -114,9 +114,9 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
     let cli = match parsed {
         Ok(cli) => cli,
         // The message quotes arguments, which a shell may have taken from file names.
-        Err(error) => return refused(&words, error, &command),
+        Err(error) => return refused(&words, error),
     };
-    if let Some(hint) = args::value_apart(&words, &command) {
+    if let Some(hint) = verb.and_then(|verb| args::value_apart(&words, &verb)) {
         return Err(Failure::Usage(hint));
     }
     if let Some(word) = &cli.color {
@@ -155,7 +155,8 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
 
 /// The help, or what is wrong with a command line, in the words of the command that has only what
 /// the help shows.
-fn refused(words: &[OsString], error: clap::Error, command: &Command) -> Result<ExitCode, Failure> {
+fn refused(words: &[OsString], error: clap::Error) -> Result<ExitCode, Failure> {
+    let command = &args::command();
     let what = |error: &clap::Error| (error.kind(), error.get(ContextKind::InvalidArg).cloned());
     let shown = command.clone().try_get_matches_from(words).err();
     let same = |shown: &clap::Error| {
@@ -173,7 +174,10 @@ fn refused(words: &[OsString], error: clap::Error, command: &Command) -> Result<
         output::print_own(output::shown(&error.render().to_string()).into_owned());
         return Ok(ExitCode::from(2));
     }
-    let apart = || args::value_apart(words, command).map(|it| format!("error: {it}"));
+    let apart = || {
+        let hint = args::value_apart(words, args::named(words, command)?)?;
+        Some(format!("error: {hint}"))
+    };
     let text = args::for_fio(words, &error)
         .or_else(|| args::for_gdsio(words, &error))
         .or_else(|| args::meant(words, &error, command))

@@ -66,6 +66,11 @@ struct Value {
 
 /// The command line with the defaults of this user and machine behind its verb.
 pub(crate) fn added(words: &[OsString], parser: &Command) -> Result<Vec<OsString>, Failure> {
+    let set = |one: &Setting| environment::variable(&variable(one.flag)).is_some();
+    let is_named = environment::variable(FILE_VARIABLE).is_some();
+    if !is_named && !SETTINGS.iter().any(set) && !files().iter().any(|file| file.exists()) {
+        return Ok(words.to_vec());
+    }
     // Words that clap refuses are reported by the parser, and help needs no defaults.
     let Ok(matches) = parser.clone().try_get_matches_from(words) else {
         return Ok(words.to_vec());

@@ -82,8 +82,7 @@ pub(crate) fn for_gdsio(words: &[OsString], error: &clap::Error) -> Option<Strin
 /// Suggests the words to type instead, where a word that is no file follows a flag which takes its
 /// value only after an equals sign: `--verify off` names a job file; or where a number follows a
 /// flag without a value whose plural takes one: `--thread 4`.
-pub(crate) fn value_apart(words: &[OsString], command: &Command) -> Option<String> {
-    let verb = command.find_subcommand(words.get(1)?.to_str()?)?;
+pub(crate) fn value_apart(words: &[OsString], verb: &Command) -> Option<String> {
     let flags = words.iter().zip(words.iter().skip(1)).take_while(|(word, _)| *word != "--");
     for (flag, value) in flags {
         let Some(long) = flag.to_str().and_then(|flag| flag.strip_prefix("--")) else { continue };
@@ -337,7 +336,7 @@ mod tests {
     fn a_value_behind_a_blank_leads_to_the_equals_sign() {
         let said = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            value_apart(&words, &crate::args::command())
+            value_apart(&words, crate::args::named(&words, &crate::args::command())?)
         };
         let hint = said("gpuio bench --path host --verify off").unwrap();
         assert!(hint.contains("no file 'off'") && hint.ends_with(" --verify=off"), "{hint}");
@@ -362,7 +361,7 @@ mod tests {
     fn a_word_behind_a_flag_is_no_job_file() {
         let said = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            value_apart(&words, &crate::args::command())
+            value_apart(&words, crate::args::named(&words, &crate::args::command())?)
         };
         for (line, why) in [
             ("gpuio bench --direct 0", "'0'. --direct takes no value; --set direct=0 gives it one"),

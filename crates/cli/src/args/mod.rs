@@ -405,10 +405,30 @@ impl Bench {
     }
 }
 
+/// The verbs that have flags which the help leaves out.
+const WITH_MORE: [&str; 4] = ["bench", "sweep", "workload", "replay"];
+
 /// The command line as it is parsed: it has flags that the help leaves out.
 pub(crate) fn parser() -> Command {
-    let verbs = ["bench", "sweep", "workload", "replay"];
-    verbs.into_iter().fold(Cli::command(), |all, verb| all.mut_subcommand(verb, keys::parsed))
+    WITH_MORE.into_iter().fold(Cli::command(), |all, verb| all.mut_subcommand(verb, keys::parsed))
+}
+
+/// The same for these words alone, and their verb as the help shows it. To make and to copy trees
+/// of commands is most of a short command's time.
+pub(crate) fn parser_of(words: &[OsString]) -> (Command, Option<Command>) {
+    let whole = Cli::command();
+    let Some(verb) = named(words, &whole).cloned() else { return (parser(), None) };
+    let name = verb.get_name().to_owned();
+    let parser = match WITH_MORE.contains(&name.as_str()) {
+        true => whole.mut_subcommand(name, keys::parsed),
+        false => whole,
+    };
+    (parser, Some(verb))
+}
+
+/// The verb that these words begin with.
+pub(crate) fn named<'a>(words: &[OsString], command: &'a Command) -> Option<&'a Command> {
+    command.find_subcommand(words.get(1)?.to_str()?)
 }
 
 /// Reads a command line from these words.

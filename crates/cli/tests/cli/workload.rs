@@ -974,6 +974,7 @@ fn every_preset_has_a_plan() {
     let names: Vec<&str> = list
         .lines()
         .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')))
         .map(|line| line.split_whitespace().next().unwrap())
         .collect();
     assert_eq!(names.len(), gpuio_job::workload::preset::PRESETS.len(), "{list}");
