@@ -10,6 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::sync::atomic::AtomicBool;
@@ -233,9 +234,13 @@ fn one(
         joined.ranks.activity().enter(before);
         ended
     });
-    if ended.is_err() {
-        // The others must not wait for this one.
-        joined.ranks.abort_children(run.round);
+    // The others must not wait for this one.
+    match &ended {
+        Err(_) => joined.ranks.abort_children(run.round),
+        Ok(Some(status)) if status.signal().is_some() && !relay.is_aborted() => {
+            joined.ranks.child_died(run.round, &run.members);
+        }
+        Ok(_) => {}
     }
     relay.end();
     let name = || super::rank_name(joined.ranks.rank(), joined.own());

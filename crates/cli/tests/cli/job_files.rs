@@ -370,7 +370,11 @@ fn fios_logs_of_a_mix_in_windows() {
 #[test]
 fn a_sweep_writes_no_logs_and_says_so() {
     let dir = scratch();
-    file(dir.path(), "a.fio", "[a]\nrw=read\nsize=64k\nwrite_lat_log=m\n");
+    file(
+        dir.path(),
+        "a.fio",
+        "[a]\nrw=read\nsize=64k\ntime_based\nruntime=100ms\nwrite_lat_log=m\n",
+    );
     let ran = gpuio(dir.path(), "sweep a.fio --vary bs=4k,8k --repeats 1 -o s").exits(0);
     ran.prints(&["runs of a sweep write no logs as of fio"]);
     assert!(!tree(dir.path()).iter().any(|name| name.ends_with(".log")));

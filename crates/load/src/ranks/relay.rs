@@ -191,6 +191,18 @@ impl Ranks {
         Ok((relay, child.into()))
     }
 
+    /// Tells the children of the other members that this rank's died: they would else wait until
+    /// its silence is too long. The first of them ends the job; of the first one all hear.
+    pub fn child_died(&self, round: u32, members: &[u32]) {
+        let own = members.iter().position(|member| *member == self.rank());
+        let Some(rank) = own.and_then(|own| u32::try_from(own).ok()) else { return };
+        let told = if rank == 0 { members.get(1..) } else { members.get(..1) };
+        for &to in told.unwrap_or_default() {
+            let message = message::relayed(round, &message::died(rank));
+            let _ = self.commands.send(Command::Send { to, message });
+        }
+    }
+
     /// Has the children of a round killed, on all ranks.
     pub fn abort_children(&self, round: u32) {
         let _ = self.commands.send(Command::AbortChildren { round });
