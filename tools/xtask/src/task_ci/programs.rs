@@ -36,6 +36,19 @@ pub(super) struct How<'a> {
     pub(super) envs: &'a [(&'a str, OsString)],
 }
 
+impl How<'_> {
+    /// Tests at a time of the programs that run one after another in this slot. The first begins
+    /// with the largest program, which still runs when all others have ended: it has more, and the
+    /// second has fewer.
+    fn threads_of(&self, slot: usize) -> usize {
+        match slot {
+            0 if self.at_a_time > 1 => self.threads + self.threads / 2,
+            1 => self.threads.div_ceil(2),
+            _ => self.threads,
+        }
+    }
+}
+
 /// All test programs, built.
 pub(super) struct Programs {
     /// The largest first.
@@ -75,13 +88,16 @@ impl Programs {
         let mut failed = Vec::new();
         std::thread::scope(|scope| {
             let (ended, results) = mpsc::channel();
-            for _ in 0..how.at_a_time {
-                let (ended, next) = (ended.clone(), &next);
+            for slot in 0..how.at_a_time {
+                let (ended, next, threads) = (ended.clone(), &next, how.threads_of(slot));
+                let mut program = next();
                 scope.spawn(move || {
-                    while let Some(program) = next() {
-                        if ended.send((program, one(program, how, &self.libraries))).is_err() {
+                    while let Some(one) = program {
+                        let result = run_one(one, threads, how, &self.libraries);
+                        if ended.send((one, result)).is_err() {
                             return;
                         }
+                        program = next();
                     }
                 });
             }
@@ -126,11 +142,16 @@ struct Ended {
 }
 
 /// Runs one program. Both of its outputs go to one file, in the order in which they come.
-fn one(program: &Program, how: &How<'_>, libraries: &OsString) -> anyhow::Result<Ended> {
+fn run_one(
+    program: &Program,
+    threads: usize,
+    how: &How<'_>,
+    libraries: &OsString,
+) -> anyhow::Result<Ended> {
     let begin = Instant::now();
     let mut log = unnamed()?;
     let mut command = Command::new(&program.executable);
-    command.arg("--show-output").arg(format!("--test-threads={}", how.threads));
+    command.arg("--show-output").arg(format!("--test-threads={threads}"));
     if let Some(seed) = how.seed {
         // Its own option is not stable yet (Rust 1.97).
         command.args(["-Zunstable-options", &format!("--shuffle-seed={seed}")]);
@@ -341,13 +362,19 @@ mod tests {
             Program { name, package, directory: place, executable, bytes: 0 }
         };
         let path = OsString::from("/none");
+        let of_slots = |at_a_time: usize| {
+            let how = How { at_a_time, threads: 4, seed: None, envs: &[] };
+            (0..at_a_time).map(|slot| how.threads_of(slot)).collect::<Vec<_>>()
+        };
+        assert_eq!([of_slots(1), of_slots(2), of_slots(3)].concat(), [4, 6, 2, 6, 2, 4]);
         let how = How { at_a_time: 1, threads: 1, seed: Some(7), envs: &[] };
-        let ended = one(&program("echo one; echo $3 >&2; echo $LD_LIBRARY_PATH"), &how, &path);
+        let say = program("echo one; echo $3 >&2; echo $LD_LIBRARY_PATH");
+        let ended = run_one(&say, 1, &how, &path);
         let ended = ended.unwrap();
         assert!(ended.passed);
         assert_eq!(ended.output, b"one\n-Zunstable-options\n/none\n");
         let killed = program("echo here; kill -9 $$");
-        let ended = one(&killed, &how, &path).unwrap();
+        let ended = run_one(&killed, 1, &how, &path).unwrap();
         assert!(!ended.passed);
         let said = String::from_utf8(ended.output).unwrap();
         assert!(said.starts_with("here\nsome program ended with signal: 9"), "{said}");
