@@ -176,9 +176,7 @@ pub fn run(
     let root = Root::live();
     let report = |done, of| observer.looking(done, of);
     let looks = Looks::new(&report, &means.stop, &SystemTime::now);
-    for line in scratch::clear(&plan.jobs, &root, &looks) {
-        observer.note(&line);
-    }
+    scratch::clear(&plan.jobs, &root, &looks).iter().for_each(|line| observer.note(line));
     let mut data = DataSet::guard(plan, &means.permit, &root, &looks)?.with(means.peers);
     let mut ran = Ran::nothing();
     let contexts = contexts(plan, means)?;
@@ -186,9 +184,10 @@ pub fn run(
     let interval_ns = plan.interval_ns;
     let sampler = means.watched.then(|| device_sampler(&plan.jobs, interval_ns));
     let mut why = None;
-    let groups: Vec<Vec<JobPlan>> =
-        plan.jobs.chunk_by(|a, b| a.group == b.group).map(<[JobPlan]>::to_vec).collect();
-    let log_space = log_space(&plan.jobs);
+    let groups = plan.jobs.chunk_by(|a, b| a.group == b.group).map(<[JobPlan]>::to_vec);
+    let groups: Vec<Vec<JobPlan>> = groups.collect();
+    let (sampler, log_space) = (sampler.as_ref(), &log_space(&plan.jobs));
+    let run = Run { means, contexts: &contexts, clock, interval_ns, sampler, log_space };
     for jobs in groups.iter().map(Vec::as_slice) {
         if means.stop.load(Ordering::Relaxed) {
             ran.ended = EndedHow::Interrupted;
@@ -198,8 +197,6 @@ pub fn run(
         let began = clock.now();
         let made = prepare(&mut data, jobs, means, observer, &mut ran);
         ran.setup.data_set_ns += clock.now() - began;
-        let (sampler, log_space) = (sampler.as_ref(), &log_space);
-        let run = Run { means, contexts: &contexts, clock, interval_ns, sampler, log_space };
         let outcome = made.and_then(|()| run.group(jobs, &mut data, observer, &mut ran));
         let wrote = data.finalize(jobs, &ran.jobs, outcome.is_ok());
         if ran.totals.len() > known {
