@@ -43,7 +43,7 @@ impl How<'_> {
     fn threads_of(&self, slot: usize) -> usize {
         match slot {
             0 if self.at_a_time > 1 => self.threads + self.threads / 2,
-            1 => self.threads.div_ceil(2),
+            1 => self.threads - self.threads / 4,
             _ => self.threads,
         }
     }
@@ -366,7 +366,7 @@ mod tests {
             let how = How { at_a_time, threads: 4, seed: None, envs: &[] };
             (0..at_a_time).map(|slot| how.threads_of(slot)).collect::<Vec<_>>()
         };
-        assert_eq!([of_slots(1), of_slots(2), of_slots(3)].concat(), [4, 6, 2, 6, 2, 4]);
+        assert_eq!([of_slots(1), of_slots(2), of_slots(3)].concat(), [4, 6, 3, 6, 3, 4]);
         let how = How { at_a_time: 1, threads: 1, seed: Some(7), envs: &[] };
         let say = program("echo one; echo $3 >&2; echo $LD_LIBRARY_PATH");
         let ended = run_one(&say, 1, &how, &path);

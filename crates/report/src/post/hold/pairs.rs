@@ -12,6 +12,7 @@ const MORE_THAN_THREADS: f64 = 1.15;
 /// The tool of results in tables, whose rows have more settings than are read.
 pub(super) const TABLE: &str = "table";
 
+#[derive(Clone, Copy)]
 struct Result<'r> {
     run: &'r Run,
     got: &'r Got,
@@ -187,34 +188,145 @@ fn far_apart(post: &Post, group: &[Result<'_>]) -> Option<Statement> {
     Some(say(post, About::Compared, &lines, text))
 }
 
-/// Results that differ in their threads alone, three or more in a row.
+/// Results that differ in their threads alone or in their block size alone.
 pub(super) fn series(post: &Post, _: &[Known<'_>]) -> Vec<Statement> {
+    let results = results(post);
+    let contested = contested(post, &results);
     let (reads, others): (Vec<_>, Vec<_>) =
-        results(post).into_iter().partition(|one| one.got.direction == Direction::Read);
-    [reads, others].iter().flat_map(|results| steps(post, results)).collect()
+        results.into_iter().partition(|one| one.got.direction == Direction::Read);
+    let of = |results: &[Result<'_>]| {
+        let chains = [Aspect::Threads, Aspect::Block].map(|by| chains(results, by, &contested));
+        let said = |chain: &Vec<Result<'_>>, by| match (chain.as_slice(), by) {
+            ([first, second], by) => two(post, first, second, by),
+            (all, Aspect::Threads) => scaling(post, all),
+            (all, Aspect::Block) => sizes(post, all),
+        };
+        let [threads, blocks] = &chains;
+        let threads = threads.iter().map(|chain| said(chain, Aspect::Threads));
+        threads.chain(blocks.iter().map(|chain| said(chain, Aspect::Block))).collect::<Vec<_>>()
+    };
+    [reads, others].iter().flat_map(|results| of(results)).collect()
 }
 
-fn steps(post: &Post, results: &[Result<'_>]) -> Vec<Statement> {
+/// The setting in which the results of a chain differ.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Aspect {
+    Threads,
+    Block,
+}
+
+impl Aspect {
+    fn name(self) -> &'static str {
+        match self {
+            Aspect::Threads => "threads",
+            Aspect::Block => "block size",
+        }
+    }
+
+    fn of(self, got: &Got) -> Option<u64> {
+        match self {
+            Aspect::Threads => got.threads,
+            Aspect::Block => got.block,
+        }
+    }
+}
+
+/// Lines of results whose load another result repeats with a rate far from theirs: a step from or
+/// to one of them says nothing.
+fn contested(post: &Post, results: &[Result<'_>]) -> Vec<usize> {
+    let apart = |a: &Result<'_>, b: &Result<'_>| match (a.got.rate, b.got.rate) {
+        (Some(one), Some(two)) => one.max(two) >= one.min(two) * CHANCE,
+        _ => false,
+    };
+    let is_contested = |one: &&Result<'_>| {
+        let mut others = results.iter().filter(|two| two.got.line != one.got.line);
+        others.any(|two| is_same_load(post, one, two) && apart(one, two))
+    };
+    results.iter().filter(is_contested).map(|one| one.got.line).collect()
+}
+
+/// Results of which each has more of one setting than the one before it, and nothing else differs.
+/// Three that stand one after another are a series; others also have data sets of one size.
+fn chains<'r>(results: &[Result<'r>], by: Aspect, contested: &[usize]) -> Vec<Vec<Result<'r>>> {
     let mut all = Vec::new();
-    let mut from = 0;
-    for to in 1..=results.len() {
-        let goes_on = results.get(to).is_some_and(|next| follows(&results[to - 1], next));
-        if goes_on {
+    let mut taken = vec![false; results.len()];
+    for first in 0..results.len() {
+        if taken[first] {
             continue;
         }
-        if to - from >= 3 {
-            all.push(scaling(post, &results[from..to]));
+        let mut chain = vec![first];
+        let mut is_row = true;
+        for next in first + 1..results.len() {
+            let last = chain[chain.len() - 1];
+            let is_next = next == last + 1;
+            let clear = |at: usize| !contested.contains(&results[at].got.line);
+            let stands = is_next || clear(last) && clear(next);
+            let data = is_next || sets_are_alike(&results[last], &results[next], by);
+            if !taken[next] && stands && data && follows(&results[last], &results[next], by) {
+                is_row &= is_next;
+                chain.push(next);
+            }
         }
-        from = to;
+        let of_one_size = |at: &[usize]| sets_are_alike(&results[at[0]], &results[at[1]], by);
+        let clear = chain.iter().all(|at| !contested.contains(&results[*at].got.line));
+        let is_whole = is_row && chain.len() > 2;
+        if chain.len() > 1 && (is_whole || clear && chain.windows(2).all(of_one_size)) {
+            chain.iter().for_each(|at| taken[*at] = true);
+            all.push(chain.into_iter().map(|at| results[at]).collect());
+        }
     }
     all
 }
 
-fn follows(last: &Result<'_>, next: &Result<'_>) -> bool {
-    let same = last.run.places() == next.run.places() && last.run.gpus() == next.run.gpus();
+/// Whether both have as much data: of each thread, where threads differ.
+fn sets_are_alike(a: &Result<'_>, b: &Result<'_>, by: Aspect) -> bool {
+    let set = |one: &Result<'_>| {
+        let each = if by == Aspect::Threads { one.got.threads?.max(1) } else { 1 };
+        Some(one.got.set_bytes? / gpuio_base::units::float(each))
+    };
+    match (set(a), set(b)) {
+        (Some(one), Some(two)) => (one - two).abs() <= 0.01 * one,
+        _ => false,
+    }
+}
+
+fn follows(last: &Result<'_>, next: &Result<'_>, by: Aspect) -> bool {
+    let same = last.run.places() == next.run.places()
+        && last.run.gpus() == next.run.gpus()
+        && last.got.tool == next.got.tool;
     let unlike = unlike(last.run, next.run);
-    let more = last.got.threads < next.got.threads;
-    same && more && unlike.iter().all(|(aspect, ..)| *aspect == "threads")
+    let more = by.of(last.got) < by.of(next.got);
+    same && more && unlike.iter().all(|(aspect, ..)| *aspect == by.name())
+}
+
+/// From one result to another.
+fn two(post: &Post, first: &Result<'_>, second: &Result<'_>, by: Aspect) -> Statement {
+    let [few, many] = [first, second].map(|one| by.of(one.got).unwrap_or(0));
+    let what = match by {
+        Aspect::Threads => format!("{few} to {many} threads"),
+        Aspect::Block => format!("block size {} to {}", words::bytes(few), words::bytes(many)),
+    };
+    let ratio = |of: fn(&Got) -> Option<f64>| Some(of(second.got)? / of(first.got)?);
+    let mut figures = Vec::new();
+    figures.extend(ratio(|got| got.rate).map(|ratio| format!("{ratio:.2} of the rate")));
+    figures.extend(ratio(|got| got.latency).map(|ratio| format!("{ratio:.2} of the latency")));
+    let text = format!(
+        "From {what}: {}. One run each: how much of it is chance is not known.",
+        words::and(&figures)
+    );
+    say(post, About::Compared, &[first.got.line, second.got.line], text)
+}
+
+/// Three results or more, by block size.
+fn sizes(post: &Post, results: &[Result<'_>]) -> Statement {
+    let lines: Vec<usize> = results.iter().map(|one| one.got.line).collect();
+    let step = |one: &Result<'_>| {
+        let block = one.got.block.map_or_else(String::new, words::bytes);
+        format!("{block}: {}", words::figures(one.got))
+    };
+    let steps: Vec<String> = results.iter().map(step).collect();
+    let text = format!("By block size: {}. One run each.", steps.join("; "));
+    say(post, About::Compared, &lines, text)
 }
 
 fn scaling(post: &Post, results: &[Result<'_>]) -> Statement {
@@ -322,6 +434,25 @@ mod tests {
         let words = "From engine libaio to io_uring: 0.75 of the rate. One run each";
         assert!(all[0].words.starts_with(words), "{all:?}");
         assert_eq!(said(&(fio("libaio", 64, 800) + &fio("io_uring", 32, 600))), []);
+    }
+
+    #[test]
+    fn two_results_that_differ_in_one_setting_are_compared() {
+        let one = line("-d 0", 8, 1024, 6.0);
+        let of = |all: &str| said(all).into_iter().map(|one| one.words).collect::<Vec<_>>();
+        // The data set of `line` is its second number, the same in all.
+        let sizes = of(&(one.clone() + &line("-d 0", 8, 2048, 9.0)));
+        assert_eq!(sizes.len(), 1, "{sizes:?}");
+        assert!(sizes[0].starts_with("From block size 1M to 2M: 1.50 of the rate"), "{sizes:?}");
+        // Of each thread it is half as much with twice the threads, and may fit a cache.
+        assert_eq!(of(&(one.clone() + &line("-d 0", 16, 1024, 9.0))), [""; 0]);
+        let each = line("-d 0", 16, 1024, 9.0).replace("/1(KiB)", "/2(KiB)");
+        let threads = of(&(one.clone() + &line("-d 0", 8, 4, 0.1) + &each));
+        assert!(threads.iter().any(|one| one.starts_with("From 8 to 16 threads: 1.50")));
+        // A load with two rates is the beginning of nothing.
+        let slow = line("-d 0", 8, 1024, 3.0);
+        let contested = of(&(one + &slow + &each));
+        assert!(contested.iter().all(|one| !one.starts_with("From")), "{contested:?}");
     }
 
     #[test]
