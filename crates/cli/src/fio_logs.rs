@@ -25,8 +25,9 @@ pub(crate) const NOT_IN_SWEEPS: &str = "runs of a sweep write no logs as of fio 
     its like); each record has the series";
 
 struct File {
-    job: String,
-    thread: usize,
+    /// The jobs and threads whose lines it has; of several only where they share it.
+    of: Vec<(String, usize)>,
+    path: PathBuf,
     log: Log,
     output: Output,
 }
@@ -46,11 +47,20 @@ impl Logs {
         let jobs = plan.jobs.iter().filter(|_| !child::is_of_a_sweep());
         for job in jobs {
             for (log, flag, name) in requested(job) {
+                let joined = job.logs.as_ref().is_some_and(|logs| logs.joined);
                 for thread in 0..job.threads as usize {
-                    let number = before + thread + 1;
-                    let path = PathBuf::from(format!("{name}_{}.{number}.log", log.suffix()));
+                    let number = match joined {
+                        true => String::new(),
+                        false => format!(".{}", before + thread + 1),
+                    };
+                    let path = PathBuf::from(format!("{name}_{}{number}.log", log.suffix()));
+                    let own = (job.name.clone(), thread);
+                    if let Some(file) = logs.files.iter_mut().find(|file| file.path == path) {
+                        file.of.push(own);
+                        continue;
+                    }
                     let output = Output::begin(flag, &path, Replace::Always)?;
-                    logs.files.push(File { job: job.name.clone(), thread, log, output });
+                    logs.files.push(File { of: vec![own], path, log, output });
                 }
             }
             before += job.threads as usize;
@@ -68,16 +78,22 @@ impl Logs {
     pub(crate) fn write(self, plan: &Plan, quiet: bool) -> Result<(), Failure> {
         let kept = self.lines.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (mut written, mut cut) = (Vec::new(), None);
-        for File { job, thread, log, output } in self.files {
-            let planned = plan.jobs.iter().find(|one| one.name == job);
-            let lines = kept.get(&job).and_then(|threads| threads.get(thread));
-            let (Some(lines), Some(format)) = (lines, planned.and_then(|job| job.logs.as_ref()))
-            else {
+        for File { of, log, output, .. } in self.files {
+            let mut texts = Vec::new();
+            let mut ends = None;
+            for (job, thread) in of {
+                let planned = plan.jobs.iter().find(|one| one.name == job);
+                let lines = kept.get(&job).and_then(|threads| threads.get(thread));
+                let format = planned.and_then(|job| job.logs.as_ref());
+                let (Some(lines), Some(format)) = (lines, format) else { continue };
+                texts.push(render(&lines.lines, log, format.line_ns.is_some(), format.offset));
+                ends = ends.max(lines.cut_ns.map(std::cmp::Reverse));
+            }
+            if texts.is_empty() {
                 continue;
-            };
-            let text = render(&lines.lines, log, format.line_ns.is_some(), format.offset);
-            let path = output.save_text("the log", &text)?;
-            cut = cut.max(lines.cut_ns.map(|at| (std::cmp::Reverse(at), path.clone())));
+            }
+            let path = output.save_text("the log", &texts.concat())?;
+            cut = cut.max(ends.map(|at| (at, path.clone())));
             written.push(path.display().to_string());
         }
         if let Some((std::cmp::Reverse(at), path)) = cut {

@@ -16,6 +16,7 @@ pub mod facts;
 mod feed;
 mod holes;
 mod injected;
+mod log_plan;
 mod mapped;
 pub mod merge;
 pub mod metric;
@@ -54,6 +55,7 @@ pub use feed::{
 };
 pub use holes::{ContentReading, HolesReading};
 pub use injected::InjectedFaults;
+pub use log_plan::LogPlan;
 pub use mapped::{BreakEven, MappedResult};
 pub use metric::{Metric, Side};
 pub use order::{Distribution, FadviseHint, Follow, Order, Zone};
@@ -61,9 +63,8 @@ pub use others::{DeviceTraffic, NOISE_BYTES, OthersCounted, ProcessorTime};
 pub use part::{PartPlan, RepeatPlan};
 pub use plan::{
     Arrivals, BlockShare, Choice, Compressible, DirectMode, FanOut, Fill, FlushPlan, Gpu,
-    GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, LogPlan, Pacing, PathChoice, Plan,
-    RangeKind, RangesPlan, Region, Stripe, TargetKind, TargetPlan, ThinkPlan, VerifyMode, Via,
-    WorkerPlan,
+    GuardNote, JobPlan, LayoutKind, LayoutPlan, LeftOut, Pacing, PathChoice, Plan, RangeKind,
+    RangesPlan, Region, Stripe, TargetKind, TargetPlan, ThinkPlan, VerifyMode, Via, WorkerPlan,
 };
 pub use proof::{Assessment, Evidence, Proof, Route, Source, Verdict};
 pub use ranks::{

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::beside::ComputationPlan;
 use crate::ceiling::CeilingPlan;
 use crate::feed::FeedPlan;
+use crate::log_plan::LogPlan;
 use crate::order::{FadviseHint, Follow, Order};
 use crate::part::{PartPlan, RepeatPlan};
 use crate::replay::ReplayPlan;
@@ -400,7 +401,7 @@ impl JobPlan {
     }
 }
 
-fn is_false(value: &bool) -> bool {
+pub(crate) fn is_false(value: &bool) -> bool {
     !*value
 }
 
@@ -463,22 +464,6 @@ pub struct FlushPlan {
     /// The same after the measured time, before files are closed.
     #[serde(default, skip_serializing_if = "is_false")]
     pub at_close: bool,
-}
-
-/// Logs in fio's format.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LogPlan {
-    /// First part of the name of the log of throughput.
-    pub bw: Option<String>,
-    /// The same of latencies.
-    pub lat: Option<String>,
-    /// The same of I/Os per second.
-    pub iops: Option<String>,
-    /// Time that a line covers, nanoseconds; absent where a line is of one I/O.
-    pub line_ns: Option<u64>,
-    /// Whether a line of one I/O has its offset.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub offset: bool,
 }
 
 /// A range of block sizes and its share of the I/Os.

@@ -305,25 +305,33 @@ fn fios_logs_are_of_each_thread_and_io() {
         dir.path(),
         "two.fio",
         "[global]\nioengine=psync\nrw=read\nbs=4k\nsize=64k\ndirectory=d\n\
-         [a]\nnumjobs=2\nwrite_bw_log=a\n[b]\nwrite_lat_log=b\nlog_offset=1\n\
-         [c]\nwrite_iops_log=c\n",
+         [a]\nnumjobs=2\nwrite_bw_log\n[b]\nwrite_lat_log=b\nlog_offset=1\n\
+         [c]\nnumjobs=2\nwrite_iops_log=c\nper_job_logs=0\n",
     );
     let ran = bench(dir.path(), "two.fio").exits(0);
-    ran.prints(&["Logs as of fio: 5 files, a_bw.1.log to c_iops.4.log\n"]);
-    let logs = ["a_bw.1.log", "a_bw.2.log", "b_clat.3.log", "b_lat.3.log", "c_iops.4.log"];
+    ran.prints(&["Logs as of fio: 5 files, a_bw.1.log to c_iops.log\n"]);
+    let logs = ["a_bw.1.log", "a_bw.2.log", "b_clat.3.log", "b_lat.3.log", "c_iops.log"];
     let names = tree(dir.path());
     assert!(names.iter().filter(|name| name.ends_with(".log")).eq(&logs));
     for name in logs {
         let lines = log_lines(dir.path(), name);
-        assert_eq!(lines.len(), 16, "{name}");
+        let joined = name == "c_iops.log";
+        assert_eq!(lines.len(), if joined { 32 } else { 16 }, "{name}");
         let times = lines.windows(2).all(|two| two[0][0] <= two[1][0]);
-        assert!(times && lines.iter().all(|line| line[2..4] == [0, 4096]), "{name}: {lines:?}");
+        assert!(
+            (times || joined) && lines.iter().all(|line| line[2..4] == [0, 4096]),
+            "{name}: {lines:?}"
+        );
     }
     let offsets = log_lines(dir.path(), "b_lat.3.log").into_iter().map(|line| line[4]);
     assert!(offsets.eq((0..16).map(|block| block * 4096)));
-    assert!(log_lines(dir.path(), "c_iops.4.log").iter().all(|line| line[1] == 1));
+    assert!(log_lines(dir.path(), "c_iops.log").iter().all(|line| line[1] == 1));
     let data: Vec<&String> = names.iter().filter(|name| name.ends_with(".0")).collect();
-    assert_eq!(data, ["d/a.0.0", "d/a.1.0", "d/b.0.0", "d/c.0.0"], "a section has its own files");
+    assert_eq!(
+        data,
+        ["d/a.0.0", "d/a.1.0", "d/b.0.0", "d/c.0.0", "d/c.1.0"],
+        "a section has its own files"
+    );
 }
 
 /// Windows begin with the end of the ramp, whatever the sampler's interval is, and hold all I/Os
@@ -364,6 +372,25 @@ fn fios_logs_of_a_mix_in_windows() {
         let (logged, counted) = (of_windows(direction), n(&job[side]["ios"]) as f64);
         assert!((logged / counted - 1.0).abs() < 0.02, "{side}: {logged} {counted}");
     }
+}
+
+/// Whatever path the bytes take, a log has a line for each I/O that counts.
+#[test]
+fn fios_logs_hold_the_ios_of_every_path() {
+    let dir = scratch();
+    let line = "--path all --gpu software --rw randrw --bs 64k --size 1m --threads 2 \
+                --runtime 50ms --directory d --no-ceilings --set write_lat_log=x --format json -q";
+    let record = bench(dir.path(), line).exits(0).json();
+    let mut threads = 0;
+    for (plan, job) in jobs(&record) {
+        let own = threads + 1..=threads + n(&plan["threads"]);
+        threads = *own.end();
+        let lines: usize =
+            own.map(|number| log_lines(dir.path(), &format!("x_lat.{number}.log")).len()).sum();
+        let counted = n(&job["read"]["ios"]) + n(&job["write"]["ios"]);
+        assert_eq!(lines as u64, counted, "{}", plan["name"]);
+    }
+    assert!(threads > 20, "{threads}");
 }
 
 /// Each run of a sweep would replace the logs of the last.

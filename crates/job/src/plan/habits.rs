@@ -10,7 +10,8 @@ use super::PlanError;
 use super::defaults::mix_and_order;
 use super::regions::Ground;
 use crate::spec::{
-    FIO_NAMES, FeedRequest, JobSpec, OfWrites, Spec, formatted_name, named_format, take_writes,
+    FIO_NAMES, FeedRequest, JobSpec, OWN_NAME, OfWrites, Spec, formatted_name, named_format,
+    take_writes,
 };
 
 pub(super) fn think(job: &JobSpec) -> Option<ThinkPlan> {
@@ -189,10 +190,15 @@ pub(super) fn flush(job: &JobSpec) -> Option<FlushPlan> {
 }
 
 pub(super) fn logs(job: &JobSpec) -> Option<LogPlan> {
-    let (bw, lat, iops) = (job.bw_log.clone(), job.lat_log.clone(), job.iops_log.clone());
+    let named = |log: &Option<String>| match log.as_deref() {
+        Some(OWN_NAME) => Some(job.name.clone()),
+        other => other.map(str::to_owned),
+    };
+    let (bw, lat, iops) = (named(&job.bw_log), named(&job.lat_log), named(&job.iops_log));
     let any = bw.is_some() || lat.is_some() || iops.is_some();
     let (line_ns, offset) = (job.log_ns.filter(|time| *time > 0), job.log_offset == Some(true));
-    any.then_some(LogPlan { bw, lat, iops, line_ns, offset })
+    let joined = job.per_job_logs == Some(false);
+    any.then_some(LogPlan { bw, lat, iops, line_ns, offset, joined })
 }
 
 /// fio takes a block of each file in turn, unless it is told otherwise.

@@ -14,6 +14,9 @@ use crate::spec::dialect::Dialect;
 use crate::spec::{Origin, Requested};
 use crate::workload::replay::Script;
 
+/// The job's own name, as the first part of the name of a log.
+pub(crate) const OWN_NAME: &str = "$jobname";
+
 /// A run: jobs in the order they were written.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Spec {
@@ -132,7 +135,8 @@ pub struct JobSpec {
     pub think_spin_ns: Option<u64>,
     /// I/Os between two pauses; at least 1.
     pub think_ios: Option<u64>,
-    /// First parts of the names of fio's logs: of throughput, latency and I/Os per second.
+    /// First parts of the names of fio's logs, of throughput, latency and I/Os per second, or
+    /// [`OWN_NAME`].
     pub bw_log: Option<String>,
     /// See `bw_log`.
     pub lat_log: Option<String>,
@@ -142,6 +146,8 @@ pub struct JobSpec {
     pub log_ns: Option<u64>,
     /// Whether a line of one I/O has its offset.
     pub log_offset: Option<bool>,
+    /// Whether each thread has logs of its own, with its number in their names.
+    pub per_job_logs: Option<bool>,
     /// Completions are polled for by the kernel.
     pub polled: Option<bool>,
     /// A thread of the kernel's submits.

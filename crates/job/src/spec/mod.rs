@@ -34,6 +34,7 @@ pub use ini::{
     At, JobFileError, JobFileFault, MACHINE_WORDS, MAX_ERRORS, Sources, has_key_of,
     parse as parse_job_file, parse_at as parse_job_file_at, parse_with as parse_job_file_with,
 };
+pub(crate) use job::OWN_NAME;
 pub use job::{
     Ceilings, ComputationRequest, CufileSetting, FeedRequest, GpuDriver, GpuRequest, GpuWhich,
     IoSize, JobSpec, OfWrites, RankPlace, ReadShift, ReplayRequest, Rw, Spec, SteadyCriterion,

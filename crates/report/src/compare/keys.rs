@@ -29,8 +29,8 @@ const OF_ASPECTS: &str = "\
 const NO_LOAD: &str = "\
     blockalign ceilings cpus_allowed cpus_allowed_policy directory exitall file_prefix filename \
     filename_format fsync_on_close gather_scatter invalidate keep log_avg_msec log_offset \
-    max_latency numa offset percentiles pre_read require_path seed slo utilisation verify_time \
-    via_gpu via_peer write_bw_log write_iops_log write_lat_log";
+    max_latency numa offset per_job_logs percentiles pre_read require_path seed slo utilisation \
+    verify_time via_gpu via_peer write_bw_log write_iops_log write_lat_log";
 
 fn listed() -> impl Iterator<Item = &'static str> {
     OF_ASPECTS.split(' ').chain(NO_LOAD.split(' '))

@@ -21,9 +21,9 @@ use crate::spec::{Status, keys};
 const SHOWN: &str = "\
     align bw_log cache_alike ceilings cpus directory file_prefix filenames fsync_on_close \
     gather_scatter gpu invalidate io_size iops_log keep lat_log log_ns log_offset loops \
-    max_latency_ns name numa number_ios offset pre_read ramp_ns rings runtime_ns seed size \
-    skip_bufregister split_cpus steady steady_check_ns steady_ramp_ns steady_window_ns streams \
-    time_based verify_ns via_gpu via_peer wear_out";
+    max_latency_ns name numa number_ios offset per_job_logs pre_read ramp_ns rings runtime_ns seed \
+    size skip_bufregister split_cpus steady steady_check_ns steady_ramp_ns steady_window_ns \
+    streams time_based verify_ns via_gpu via_peer wear_out";
 
 /// Another value is not even shown: only names differ, or what was noted of the request.
 const NOT_SHOWN: &str = "\
@@ -33,9 +33,9 @@ const NOT_SHOWN: &str = "\
 const COMBINED: &str = "\
     align blocks_unaligned bw_log ceilings compress_chunk cpus directory feed.slo feed.utilisation \
     file_prefix filenames fsync_on_close gather_scatter io_size iops_log keep lat_log log_ns \
-    log_offset loops max_latency_ns numa number_ios nvlinks percentiles repeat require_path \
-    runtime_ns seed split_cpus stage steady steady_check_ns steady_ramp_ns steady_window_ns \
-    stonewall time_based verify verify_ns via_peer wear_out";
+    log_offset loops max_latency_ns numa number_ios nvlinks per_job_logs percentiles repeat \
+    require_path runtime_ns seed split_cpus stage steady steady_check_ns steady_ramp_ns \
+    steady_window_ns stonewall time_based verify verify_ns via_peer wear_out";
 
 /// A record of this plan, whose jobs all did the same.
 fn record(plan: Plan) -> Record {

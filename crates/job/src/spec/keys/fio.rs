@@ -382,6 +382,11 @@ pub(super) const KEYS: &[Key] = &[
     })
     .prints(REST + 51, |p| p.logs.as_ref()?.line_ns.map(format_duration_ns))
     .tried(["200", "300"]),
+    key("per_job_logs", Fio, switch!(per_job_logs), "0: logs of one name are one file")
+        .not_of(FEED | REPLAY)
+        .unused(|s| when(s.plan.logs.is_none(), "no log is written; add write_lat_log"))
+        .prints(REST + 51, |p| p.logs.as_ref().map(|logs| switch(!logs.joined)))
+        .tried(["0", "1"]),
     key("log_offset", Fio, switch!(log_offset), "lines of logs have the offset of their I/O")
         .not_of(FEED | REPLAY)
         .unused(|s| when(s.plan.logs.is_none(), "no log is written; add write_lat_log"))

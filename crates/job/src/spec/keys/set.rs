@@ -2,7 +2,7 @@
 
 use super::{Apply, Key, Setter, Status};
 use crate::spec::dialect::Dialect;
-use crate::spec::job::{GpuWhich, JobSpec};
+use crate::spec::job::{GpuWhich, JobSpec, OWN_NAME};
 use crate::spec::value;
 
 /// A setter that needs a value.
@@ -179,9 +179,10 @@ pub(super) const SIZE: Setter = setter(
 );
 /// A bare number is microseconds, as in fio.
 pub(super) const THINK: Setter = field!(think_ns, value::fio_microseconds);
-pub(super) const BW_LOG: Setter = Setter { bare: Some("gpuio"), ..text!(bw_log) };
-pub(super) const LAT_LOG: Setter = Setter { bare: Some("gpuio"), ..text!(lat_log) };
-pub(super) const IOPS_LOG: Setter = Setter { bare: Some("gpuio"), ..text!(iops_log) };
+/// Without a value the job's name is taken.
+pub(super) const BW_LOG: Setter = Setter { bare: Some(OWN_NAME), ..text!(bw_log) };
+pub(super) const LAT_LOG: Setter = Setter { bare: Some(OWN_NAME), ..text!(lat_log) };
+pub(super) const IOPS_LOG: Setter = Setter { bare: Some(OWN_NAME), ..text!(iops_log) };
 /// Bytes, or a share of each file; the later one replaces the other.
 pub(super) const OFFSET: Setter = setter(
     &["offset"],

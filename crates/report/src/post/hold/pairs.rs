@@ -444,7 +444,7 @@ mod tests {
         let sizes = of(&(one.clone() + &line("-d 0", 8, 2048, 9.0)));
         assert_eq!(sizes.len(), 1, "{sizes:?}");
         assert!(sizes[0].starts_with("From block size 1M to 2M: 1.50 of the rate"), "{sizes:?}");
-        // Of each thread it is half as much with twice the threads, and may fit a cache.
+        // Twice the threads have half as much each, which may fit a cache.
         assert_eq!(of(&(one.clone() + &line("-d 0", 16, 1024, 9.0))), [""; 0]);
         let each = line("-d 0", 16, 1024, 9.0).replace("/1(KiB)", "/2(KiB)");
         let threads = of(&(one.clone() + &line("-d 0", 8, 4, 0.1) + &each));
