@@ -23,6 +23,7 @@ pub(crate) fn below_depth(plan: &JobPlan, job: &JobResult) -> Option<String> {
 /// The settings of a job that keep I/Os from being in flight.
 pub(crate) fn held_back(plan: &JobPlan) -> Vec<String> {
     let flushes = plan.flush.as_ref().and_then(|flush| flush.every_ios);
+    let slow = |faults: &&String| ["rate", "stall"].iter().any(|word| faults.contains(word));
     let reasons = [
         plan.think
             .map(|think| format!("thinktime pauses after each {}", many(think.every_ios, "I/O"))),
@@ -30,6 +31,7 @@ pub(crate) fn held_back(plan: &JobPlan) -> Vec<String> {
         flushes.map(|ios| format!("it flushes after each {}", many(ios, "write"))),
         plan.works_between_ios()
             .then(|| "data is generated or checked between the I/Os".to_owned()),
+        plan.inject.as_ref().filter(slow).map(|faults| format!("inject={faults} holds I/Os back")),
     ];
     reasons.into_iter().flatten().collect()
 }

@@ -17,13 +17,31 @@ pub fn speak_fio(job: &mut JobSpec) {
     let (flag, instead) = match (marked, named) {
         (true, _) => ("--ioengine", "--engine"),
         (false, true) => ("--name", "a line without it"),
-        (false, false) => return job.notes.extend(own_defaults(job)),
+        (false, false) => {
+            job.notes.extend(not_fio(job).filter(|_| name).or_else(|| own_defaults(job)));
+            return;
+        }
     };
     job.dialect = Some(Dialect::Fio);
     job.notes.push(format!(
         "{flag} is fio's word, so what no flag says is as in fio: direct=0, iodepth=1, bs=4k, one \
          pass; {instead} has gpuio's defaults"
     ));
+}
+
+/// The note on a line with `--name` in which a word of gpuio's own has undone fio's defaults.
+/// Nothing is to be said where those that differ most are given.
+fn not_fio(job: &JobSpec) -> Option<String> {
+    let own = |key: &str| find(key).is_some_and(|key| key.dialect == Dialect::Native);
+    let word = job.requested.values().find(|requested| own(requested.key))?;
+    let given = ["engine", "depth", "direct"].iter().all(|field| job.origin(field).is_some());
+    (!given).then(|| {
+        format!(
+            "{} is gpuio's word, so what no flag says is as in gpuio (among others direct, engine, \
+             depth and runtime), not as in fio; --ioengine=psync has fio's defaults",
+            word.key
+        )
+    })
 }
 
 /// The note on a word of gdsio's among flags alone, which changes no default. Nothing is to be said
@@ -82,7 +100,8 @@ mod tests {
                 apply(&mut job, key, value, Origin::Flag(flag)).unwrap();
             }
             speak_fio(&mut job);
-            assert_eq!((job.is_fio(), job.notes.len()), (is_fio, usize::from(is_fio)), "{words}");
+            let says = is_fio || words.starts_with("name=");
+            assert_eq!((job.is_fio(), job.notes.len()), (is_fio, usize::from(says)), "{words}");
         }
     }
 }

@@ -135,8 +135,8 @@ pub struct JobSpec {
     pub think_spin_ns: Option<u64>,
     /// I/Os between two pauses; at least 1.
     pub think_ios: Option<u64>,
-    /// First parts of the names of fio's logs, of throughput, latency and I/Os per second, or
-    /// [`OWN_NAME`].
+    /// First parts of the names of fio's logs, of throughput, latency and I/Os per second; or
+    /// `$jobname`.
     pub bw_log: Option<String>,
     /// See `bw_log`.
     pub lat_log: Option<String>,

@@ -323,10 +323,11 @@ fn a_file_of_fios_without_its_mark_says_whose_defaults_it_has() {
     assert!(of_fio[0].contains("without ioengine") && of_fio[0].contains("direct=1"), "{of_fio:?}");
     let named = gpuio_job::spec::parse_job_file("a.fio", "[a]\nrw=read\nsize=1g\n", &|_| None);
     assert!(named.unwrap().jobs[0].is_fio(), "by its name");
+    let undone = notes("a.fio", "[a]\ninject=eio=1%\nrw=read\nnumjobs=2\n");
+    assert!(undone[0].contains("without ioengine has gpuio's defaults"), "{undone:?}");
     for (file, text) in [
         ("a.fio", "[a]\nrw=read\nsize=1g\n"),
         ("a.fio", "[a]\nioengine=psync\nrw=read\nnumjobs=2\n"),
-        ("a.fio", "[a]\npath=host\nrw=read\nnumjobs=2\n"),
         ("a.ini", "[a]\nrw=read\nsize=1g\n"),
         ("a.ini", "[a]\nxfer_type=1\nrw=read\nsize=1g\n"),
     ] {

@@ -201,7 +201,10 @@ fn options(row: &Row<'_>) -> Value {
     put("bs", block);
     put("iodepth", plan.depth.to_string());
     put("numjobs", plan.threads.to_string());
-    put("ioengine", actual_engine(plan, row.result));
+    // Names of fio's engines say nothing of their set-up.
+    let engine = actual_engine(plan, row.result);
+    let names = engine.split('+').map(|name| name.split(" (").next().unwrap_or(name));
+    put("ioengine", names.collect::<Vec<_>>().join("+"));
     let direct = row.result.direct_actual == gpuio_record::DirectMode::Direct;
     put("direct", u8::from(direct).to_string());
     put("size", plan.size_bytes.to_string());

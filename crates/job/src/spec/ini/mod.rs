@@ -414,7 +414,7 @@ impl Reader<'_> {
             {
                 job.dialect = Some(Dialect::Fio);
             } else {
-                job.notes.extend(other_defaults(job));
+                job.notes.extend(other_defaults(job, self.file.ends_with(FIO_ENDING)));
             }
         }
         Ok(self.spec)
@@ -446,9 +446,10 @@ pub fn has_key_of(job: &JobSpec, dialect: Dialect) -> bool {
     job.requested.values().any(is)
 }
 
-/// The note on a job of fio's without [`FIO_MARK`] in a file of another name: fio and gpuio take
-/// different defaults. Its keys are fio's and none is gpuio's own.
-fn other_defaults(job: &JobSpec) -> Option<String> {
+/// The note on a job of fio's without [`FIO_MARK`] in a file of another name, whose keys are fio's
+/// and none is gpuio's own, or in one of fio's with such a key: fio and gpuio take different
+/// defaults.
+fn other_defaults(job: &JobSpec, of_fio: bool) -> Option<String> {
     let fios = has_key_of(job, Dialect::Fio);
     let unset = [
         (job.direct.is_none(), "direct=1"),
@@ -458,7 +459,8 @@ fn other_defaults(job: &JobSpec) -> Option<String> {
     ];
     let unset: Vec<&str> =
         unset.iter().filter(|(unset, _)| *unset).map(|(_, words)| *words).collect();
-    (fios && !has_key_of(job, Dialect::Native) && !unset.is_empty()).then(|| {
+    let is_fios = of_fio || fios && !has_key_of(job, Dialect::Native);
+    (is_fios && !unset.is_empty()).then(|| {
         format!(
             "a section without ioengine has gpuio's defaults: {}; with ioengine=psync it has \
              fio's: direct=0, iodepth=1, bs=4k, one pass",

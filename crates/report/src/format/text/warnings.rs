@@ -73,10 +73,9 @@ fn sentences_of(record: &Record, due: impl Fn(&Warning) -> bool) -> Vec<String> 
     let words = |(_, warnings): (_, Vec<&Warning>)| {
         let first = warnings[0];
         let text = |one: &Warning| sentences(&one.text).next().unwrap_or_default().to_owned();
-        let (jobs, name) = (
-            warnings.len() - usize::from(first.job.is_none()),
-            first.job.as_deref().unwrap_or_default(),
-        );
+        // A job may have several of one kind.
+        let jobs = unique(warnings.iter().filter_map(|one| one.job.as_deref())).len();
+        let name = first.job.as_deref().unwrap_or_default();
         let same = warnings.iter().all(|one| text(one) == text(first));
         let text = text(first);
         let jobs = match jobs {
