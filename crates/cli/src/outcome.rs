@@ -3,8 +3,7 @@
 
 use gpuio_base::units::many;
 use gpuio_record::{
-    ComputationCost, EndedHow, FeedPlan, FeedResult, IoFailure, JobPlan, JobResult, Record,
-    VerifyOutcome,
+    ComputationCost, EndedHow, FeedPlan, FeedResult, JobPlan, JobResult, Record, VerifyOutcome,
 };
 use gpuio_report::verification::{self, Checked};
 
@@ -102,12 +101,13 @@ fn failed<'a>(jobs: impl Iterator<Item = &'a JobResult>) -> Option<String> {
     let of: Vec<&JobResult> = jobs.filter(|job| job.failed > 0).collect();
     let all: u64 = of.iter().map(|job| job.failed).sum();
     let names: Vec<&str> = of.iter().map(|job| job.name.as_str()).collect();
-    let first = of.iter().find_map(|job| job.failures.first()).map(|first| {
-        let IoFailure { path, offset, op, what, .. } = first;
-        format!("; the first: {path} at {offset}: {op}: {what}")
-    });
-    let first = first.unwrap_or_default();
+    let first = of.iter().find_map(|job| job.failures.first()).map(verification::failure_place);
+    let first = the_first(first);
     (all > 0).then(|| format!("I/Os failed: {all} in {}{first}", jobs_named(&names)))
+}
+
+fn the_first(place: Option<String>) -> String {
+    place.map(|place| format!("; the first: {place}")).unwrap_or_default()
 }
 
 /// Verifications that are not fine.
@@ -115,9 +115,7 @@ fn unverified(all: impl Iterator<Item = (String, VerifyOutcome)>) -> Option<Stri
     let wrong: Vec<_> = all.filter(|(_, outcome)| !outcome.is_fine()).collect();
     let names: Vec<&str> = wrong.iter().map(|(name, _)| name.as_str()).collect();
     let trouble = wrong.iter().map(|(_, outcome)| outcome).collect::<Checked>().trouble()?;
-    let first = wrong.iter().find_map(|(_, outcome)| outcome.mismatches.first());
-    let first = first.map(|bad| format!("; the first: {} at {}", bad.path, bad.offset));
-    let first = first.unwrap_or_default();
+    let first = the_first(verification::first_place(wrong.iter().map(|(_, outcome)| outcome)));
     Some(format!("verification of {}: {trouble}{first}", jobs_named(&names)))
 }
 

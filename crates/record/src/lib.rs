@@ -16,6 +16,7 @@ pub mod facts;
 mod feed;
 mod holes;
 mod injected;
+mod io_failure;
 mod log_plan;
 mod mapped;
 pub mod merge;
@@ -55,6 +56,7 @@ pub use feed::{
 };
 pub use holes::{ContentReading, HolesReading};
 pub use injected::InjectedFaults;
+pub use io_failure::IoFailure;
 pub use log_plan::LogPlan;
 pub use mapped::{BreakEven, MappedResult};
 pub use metric::{Metric, Side};
@@ -76,7 +78,7 @@ pub use replay::{
 };
 pub use result::{
     ActualEngine, CacheReading, ContentDigest, DrawnSizes, EndedHow, FAILURES_MOST, FanOutResult,
-    FileLegCounters, FlushResult, GpuResult, InitiatedResult, IoFailure, JobResult, LibraryBytes,
+    FileLegCounters, FlushResult, GpuResult, InitiatedResult, JobResult, LibraryBytes,
     LibraryResult, NeverStarted, Point, Record, SegmentBytes, SetupTimes, Stonewall,
     StorageReading, Tool, ViaResult, WorkerResult,
 };

@@ -64,6 +64,11 @@ pub struct Choice {
     pub why: Option<String>,
 }
 
+impl Choice {
+    /// The request for a path where nobody made one.
+    pub const DEFAULT: &str = "default";
+}
+
 /// A path with its number in gdsio.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PathChoice {

@@ -14,6 +14,7 @@ use crate::facts::{HostFacts, TargetStorage};
 use crate::feed::FeedResult;
 use crate::holes::{ContentReading, HolesReading};
 use crate::injected::InjectedFaults;
+use crate::io_failure::IoFailure;
 use crate::mapped::MappedResult;
 use crate::others::OthersCounted;
 use crate::plan::{DirectMode, JobPlan, Plan};
@@ -310,6 +311,13 @@ pub struct JobResult {
 }
 
 impl JobResult {
+    /// The kinds of failed I/Os: those of the load, then those of its verification.
+    pub fn all_failures(&self) -> impl Iterator<Item = &IoFailure> {
+        self.failures.iter().chain(self.verify.iter().flat_map(|found| &found.failures))
+    }
+}
+
+impl JobResult {
     /// Whether its bytes pass the page cache as far as the kernel knows.
     pub fn passes_page_cache(&self, job: &JobPlan) -> bool {
         if let Some(library) = self.library {
@@ -489,25 +497,6 @@ pub struct StorageReading {
     /// the kernel does not report it.
     #[serde(default)]
     pub volatile_cache: Option<bool>,
-}
-
-/// A failed I/O.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct IoFailure {
-    /// File or device.
-    pub path: String,
-    /// Byte offset.
-    pub offset: u64,
-    /// Bytes requested.
-    pub length: u64,
-    /// `read` or `write`.
-    pub op: String,
-    /// `file` or `gpu`.
-    pub leg: String,
-    /// The error, with its meaning.
-    pub what: String,
-    /// Failures of this kind on this file, this one included.
-    pub times: u64,
 }
 
 /// One point of a series: what was counted in an interval.

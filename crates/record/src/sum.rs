@@ -1,6 +1,6 @@
 //! Sums of counters: over the workers of a job, and over the ranks of a run.
 
-use std::ops::AddAssign;
+use std::ops::{Add, AddAssign, Sub};
 
 use crate::{
     FileLegCounters, InjectedFaults, LibraryBytes, LibraryResult, SegmentBytes, ViaResult,
@@ -15,6 +15,31 @@ impl AddAssign for FileLegCounters {
         self.short_ios += other.short_ios;
         self.faults += other.faults;
         self.injected += other.injected;
+    }
+}
+
+impl Add for InjectedFaults {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+/// The faults since an earlier reading of the same counters.
+impl Sub for InjectedFaults {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            eio: self.eio - before.eio,
+            enospc: self.enospc - before.enospc,
+            lost: self.lost - before.lost,
+            short: self.short - before.short,
+            delay: self.delay - before.delay,
+            stall: self.stall - before.stall,
+        }
     }
 }
 

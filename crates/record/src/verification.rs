@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::injected::InjectedFaults;
+use crate::io_failure::IoFailure;
+
 /// The findings of the verification.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct VerifyOutcome {
@@ -44,6 +47,12 @@ pub struct VerifyOutcome {
     pub mismatches: Vec<VerifyMismatch>,
     /// I/Os of the pass that failed.
     pub failed: u64,
+    /// The first of each kind of these, per file or device.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<IoFailure>,
+    /// Faults that `inject` made in I/Os of the pass.
+    #[serde(default, skip_serializing_if = "InjectedFaults::is_none")]
+    pub injected: InjectedFaults,
     /// Whether it ran to its end (an interrupt cuts it short).
     pub complete: bool,
 }

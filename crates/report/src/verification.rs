@@ -2,7 +2,7 @@
 //! come from here, so that no two of them say different things of one result.
 
 use gpuio_base::units::format_bytes;
-use gpuio_record::{VerifyOutcome, VerifySubject};
+use gpuio_record::{IoFailure, VerifyOutcome, VerifySubject};
 
 use crate::number::{NONE, bytes, count, many};
 
@@ -190,6 +190,20 @@ impl Checked {
 /// The faults of one verification; `None` exactly where it is fine.
 pub fn trouble(outcome: &VerifyOutcome) -> Option<String> {
     [outcome].into_iter().collect::<Checked>().trouble()
+}
+
+/// The first place where a verification was wrong, or could not read.
+pub fn first_place<'a>(all: impl IntoIterator<Item = &'a VerifyOutcome>) -> Option<String> {
+    all.into_iter().find_map(|outcome| {
+        let bad = outcome.mismatches.first().map(|bad| format!("{} at {}", bad.path, bad.offset));
+        bad.or_else(|| outcome.failures.first().map(failure_place))
+    })
+}
+
+/// A failed I/O, as the first of several.
+pub fn failure_place(failure: &IoFailure) -> String {
+    let IoFailure { path, offset, op, what, .. } = failure;
+    format!("{path} at {offset}: {op}: {what}")
 }
 
 /// Whether something was checked, and all of it is right.

@@ -393,7 +393,7 @@ fn pair<'a>(record: &'a Record, result: &'a JobResult) -> Option<Job<'a>> {
 
 /// The kinds for which [`trouble`] has one line or several.
 fn said(record: &Record) -> Vec<Kind> {
-    let failed = record.jobs.iter().any(|job| !job.failures.is_empty());
+    let failed = record.jobs.iter().any(|job| job.all_failures().next().is_some());
     let wrong = |job: &JobResult| job.verify.as_ref().is_some_and(|it| !it.mismatches.is_empty());
     let rows = [(Kind::Failed, failed), (Kind::Unverified, record.jobs.iter().any(wrong))];
     rows.into_iter().filter_map(|(kind, said)| said.then_some(kind)).collect()
@@ -401,7 +401,7 @@ fn said(record: &Record) -> Vec<Kind> {
 
 /// Prints to standard error what no line or comment can: failures and mismatches.
 fn trouble(record: &Record) {
-    for line in failures(record.jobs.iter().flat_map(|job| &job.failures)) {
+    for line in failures(record.jobs.iter().flat_map(JobResult::all_failures)) {
         message!("error: {line}");
     }
     for job in &record.jobs {

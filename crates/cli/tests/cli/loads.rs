@@ -194,6 +194,30 @@ fn short_transfers() {
     }
 }
 
+/// Faults that strike the verification are counted, and named by path and offset, as those of the
+/// load are.
+#[test]
+fn faults_in_the_verification() {
+    let dir = scratch();
+    let line = "--rw randwrite --bs 64k --size 8m --loops 1 --directory d --verify \
+                --inject eio=30%,seed=3 --format json";
+    let run = bench(dir.path(), line).exits(1);
+    let record = run.json();
+    let (_, job) = jobs(&record)[0];
+    let found = &job["verify"];
+    let failed = n(&found["failed"]);
+    assert!(failed > 0 && n(&found["injected"]["eio"]) == failed, "{found}");
+    assert_eq!(n(&job["file_leg"]["injected"]["eio"]), n(&job["failed"]));
+    let kinds = found["failures"].as_array().unwrap();
+    assert_eq!(kinds.iter().map(|kind| n(&kind["times"])).sum::<u64>(), failed);
+    assert!(kinds.iter().all(|kind| kind["what"].as_str().unwrap().contains("gpuio injects")));
+    let warned = record["warnings"].as_array().unwrap();
+    let injected = warned.iter().find(|one| one["warning"] == "faults_injected").unwrap();
+    assert_eq!(injected["after"]["eio"], failed);
+    let place = format!("{} at {}", kinds[0]["path"].as_str().unwrap(), kinds[0]["offset"]);
+    assert!(run.err.contains(&place), "{run:#?}");
+}
+
 /// A fault that was asked for and never came is said.
 #[test]
 fn faults_that_did_not_occur() {

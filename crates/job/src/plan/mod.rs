@@ -54,7 +54,7 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gpuio_base::catalog::{Backend, Catalog, GPU_RINGS, PathInfo};
-use gpuio_record::{Follow, JobPlan, LeftOut, Order, Plan};
+use gpuio_record::{Choice, Follow, JobPlan, LeftOut, Order, Plan};
 
 use crate::spec::{JobSpec, Key, Spec, Status, Vocabulary};
 
@@ -416,7 +416,7 @@ fn paths_of(
 ) -> Result<Vec<Picked>, PlanError> {
     let (names, meant) = path_names(job);
     if let Some(why) = meant {
-        let row = |name: &&str| pick(facts, name, "default", Some(why.to_owned()));
+        let row = |name: &&str| pick(facts, name, Choice::DEFAULT, Some(why.to_owned()));
         return Ok(names.iter().filter_map(row).collect());
     }
     let mut rows = Vec::new();

@@ -182,6 +182,10 @@ fn finish(
             Some(findings)
         }
     };
+    let findings = findings.map(|mut findings| {
+        findings.injected = file_leg(&tools.counters).injected - legs.file.injected;
+        findings
+    });
     Ok(Outcome { timed, legs, thread: task.plan.thread, findings })
 }
 

@@ -28,7 +28,7 @@ impl CostSum {
         self.read.add(&alone.read);
         self.write.add(&alone.write);
         self.alone.failed += alone.failed;
-        add_verify(&mut self.alone.verify, alone.verify.as_ref());
+        add_verify(&mut self.alone.verify, alone.verify.as_ref(), &format!("rank {rank}"));
         let (known_time, known_rates) = match first {
             true => (Some(0), Some((0.0, 0.0))),
             false => (self.time_ns, self.rates),

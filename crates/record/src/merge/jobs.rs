@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::{
     CacheReading, CpuCost, CpuScope, DirectMode, DirectionResult, DirectionTotal, EndedHow,
-    HolesReading, JobResult, Latency, MappedResult, Proof, RankGroup, Route, Source, Stonewall,
-    StorageReading, TimeSpan, Verdict, VerifyOutcome, WrittenAs,
+    HolesReading, IoFailure, JobResult, Latency, MappedResult, Proof, RankGroup, Route, Source,
+    Stonewall, StorageReading, TimeSpan, Verdict, VerifyOutcome, WrittenAs,
 };
 use gpuio_base::stat::Histogram;
 use gpuio_base::units::per_second;
@@ -187,7 +187,8 @@ impl JobSum {
         add_engines(sum, job);
         sum.file_leg += job.file_leg;
         add_routes(sum, job);
-        add_verify(&mut sum.verify, job.verify.as_ref());
+        let of = format!("rank {rank} ({})", facts.host);
+        add_verify(&mut sum.verify, job.verify.as_ref(), &of);
         // The decision of rank 0 is that of all.
         if rank == 0 {
             sum.steady = job.steady;
@@ -196,7 +197,7 @@ impl JobSum {
         if let Some(cost) = &job.beside {
             self.beside.add(rank, cost);
         }
-        add_failures(sum, job, rank, &facts.host);
+        add_failures(&mut sum.failures, &job.failures, &of);
         add_cache(&mut sum.cache, &job.cache, first);
         for device in &job.cache.storage {
             add_device(&mut self.devices, &facts.host, device);
@@ -344,10 +345,12 @@ fn add_mapped(sum: &mut MappedResult, one: &MappedResult) {
     sum.break_even_unknown = Some("the run was one of several ranks".to_owned());
 }
 
-pub(crate) fn add_verify(sum: &mut Option<VerifyOutcome>, one: Option<&VerifyOutcome>) {
+pub(crate) fn add_verify(sum: &mut Option<VerifyOutcome>, one: Option<&VerifyOutcome>, of: &str) {
     let Some(one) = one else { return };
     let Some(sum) = sum else {
-        *sum = Some(one.clone());
+        let mut first = VerifyOutcome { failures: Vec::new(), ..one.clone() };
+        add_failures(&mut first.failures, &one.failures, of);
+        *sum = Some(first);
         return;
     };
     sum.timed_blocks += one.timed_blocks;
@@ -373,16 +376,18 @@ pub(crate) fn add_verify(sum: &mut Option<VerifyOutcome>, one: Option<&VerifyOut
     };
     sum.bad_words += one.bad_words;
     sum.failed += one.failed;
+    add_failures(&mut sum.failures, &one.failures, of);
+    sum.injected += one.injected;
     sum.complete &= one.complete;
     let space = KEPT.saturating_sub(sum.mismatches.len());
     sum.mismatches.extend(one.mismatches.iter().take(space).cloned());
 }
 
-fn add_failures(sum: &mut JobResult, job: &JobResult, rank: u32, host: &str) {
-    let space = KEPT.saturating_sub(sum.failures.len());
-    sum.failures.extend(job.failures.iter().take(space).map(|failure| {
-        let what = format!("rank {rank} ({host}): {}", failure.what);
-        crate::IoFailure { what, ..failure.clone() }
+fn add_failures(sum: &mut Vec<IoFailure>, more: &[IoFailure], of: &str) {
+    let space = KEPT.saturating_sub(sum.len());
+    sum.extend(more.iter().take(space).map(|failure| {
+        let what = format!("{of}: {}", failure.what);
+        IoFailure { what, ..failure.clone() }
     }));
 }
 

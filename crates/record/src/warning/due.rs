@@ -59,8 +59,9 @@ fn engine(job: &JobPlan, result: &JobResult, kinds: &mut Vec<WarningKind>) {
     }
     if let Some(inject) = &job.inject {
         let made = result.file_leg.injected;
-        let missing = made.missing(inject);
-        kinds.push(WarningKind::FaultsInjected { inject: inject.clone(), made, missing });
+        let after = result.verify.as_ref().map(|found| found.injected).unwrap_or_default();
+        let missing = (made + after).missing(inject);
+        kinds.push(WarningKind::FaultsInjected { inject: inject.clone(), made, after, missing });
     }
 }
 

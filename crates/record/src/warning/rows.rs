@@ -501,19 +501,25 @@ warnings! {
         /// How many, by kind.
         #[serde(default, skip_serializing_if = "InjectedFaults::is_none")]
         made: InjectedFaults = InjectedFaults { short: 53, delay: 102, ..Default::default() },
+        /// Those in the verification after the measurement.
+        #[serde(default, skip_serializing_if = "InjectedFaults::is_none")]
+        after: InjectedFaults = InjectedFaults { delay: 7, ..Default::default() },
         /// Kinds that were asked for and did not occur once.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         missing: Vec<String> = vec!["eio".to_owned()],
     } => format!(
         "Faults were injected ({inject}{}). Failures, retries and delays in this \
          result come from gpuio, not from the storage.{}{}",
-        Some(made.words())
-            .filter(|all| !all.is_empty())
-            .map_or_else(String::new, |all| format!(": {all}")),
+        [made.words(), after.words()]
+            .into_iter()
+            .zip([": ", "; in the verification: "])
+            .filter(|(all, _)| !all.is_empty())
+            .map(|(all, before)| format!("{before}{all}"))
+            .collect::<String>(),
         match missing.as_slice() {
             [] => String::new(),
             all => format!(
-                " Although asked for, none occurred of: {}; this result says nothing about how \
+                " None occurred of: {}; this result says nothing about how \
                  they are taken.",
                 all.join(", ")
             ),

@@ -69,7 +69,7 @@ const FIGURES: [(&str, &[&str]); 40] = [
     ("not_steady", &["iops:2%", "3.210 %", "--runtime"]),
     ("uneven_finish", &["4.00 s", "9.50 s", "--runtime"]),
     ("software_gpu", &["software GPU"]),
-    ("faults_injected", &["short 53, delay 102", "none occurred of: eio;"]),
+    ("faults_injected", &["short 53, delay 102", "None occurred of: eio;"]),
     ("work_between_ios", &["3.00 s", "25.0 %"]),
     ("compute_overran", &["70 %"]),
     ("compute_fell_short", &["27 % shorter"]),

@@ -17,6 +17,11 @@ impl Recheck {
         self.threads(about, plan, job, bytes);
         let listed = job.failures.iter().fold(0, |sum: u64, one| sum.saturating_add(one.times));
         self.at_most(about, "failures listed", listed, job.failed);
+        if let Some(found) = &job.verify {
+            let listed =
+                found.failures.iter().fold(0, |sum: u64, one| sum.saturating_add(one.times));
+            self.at_most(about, "failures of the verification listed", listed, found.failed);
+        }
         if let Some(of) = &job.fan_out {
             let placed = job.read.bytes.saturating_mul(u64::from(of.gpus));
             self.equal(about, "bytes placed in GPUs", of.placed_bytes, placed);

@@ -155,14 +155,14 @@ fn of_member(member: &Member) -> Vec<(Weight, Option<String>, String)> {
         let mut bad = |text: String| found.push((Weight::Bad, Some(job.name.clone()), text));
         if job.failed > 0 {
             let first = job.failures.first();
-            let first = first.map(|failure| {
-                let (op, path, offset) = (&failure.op, &failure.path, failure.offset);
-                format!("; the first: {op} at {offset} of {path}: {}", failure.what)
-            });
+            let first = first.map(verification::failure_place);
+            let first = first.map(|first| format!("; the first: {first}"));
             bad(format!("{} failed{}.", many(job.failed, "I/O"), first.unwrap_or_default()));
         }
         if let Some(trouble) = job.verify.as_ref().and_then(verification::trouble) {
-            bad(format!("Verification: {trouble}."));
+            let first = verification::first_place(job.verify.as_ref());
+            let first = first.map(|first| format!("; the first: {first}"));
+            bad(format!("Verification: {trouble}{}.", first.unwrap_or_default()));
         }
         let finding = job.proof.as_ref().and_then(|one| proof::finding(plan, one));
         if let Some((known, text)) = finding {

@@ -334,7 +334,7 @@ fn source(requested: &Requested, all_observed: &[(&str, Observed)]) -> (Source, 
         }
     }
     let Some(((first, share), others)) = shares.split_first() else {
-        let text = "no source could count what storage moved";
+        let text = "no source tells which part of these bytes storage moved";
         return (Source::Unknown, text.to_owned());
     };
     if let Some((other, theirs)) = others.iter().find(|(_, other)| other != share) {

@@ -8,12 +8,13 @@ use gpuio_base::pattern::{Salt, file_key, other_salt, unmix, word};
 use gpuio_io::engine::Op;
 use gpuio_io::path::{Completion, Leg, Mismatch, PatternBlock, Place, Request, Start, fio_headers};
 use gpuio_record::{
-    BlockShare, DirectMode, Distribution, JobPlan, Order, Stripe, VerifyMismatch, VerifyMode,
-    VerifyOutcome, VerifySubject,
+    BlockShare, DirectMode, Distribution, InjectedFaults, JobPlan, Order, Stripe, VerifyMismatch,
+    VerifyMode, VerifyOutcome, VerifySubject,
 };
 
 use self::other_length::OtherLength;
 use super::RunError;
+use super::failures::IoFaults;
 use super::pattern_keys::{key, salt};
 use super::reached::{Reached, Runs};
 use super::task::{Task, Tools};
@@ -40,7 +41,9 @@ pub(super) struct Findings {
     bad_places: BTreeSet<(u32, u64)>,
     bad_places_at_least: bool,
     written_as: OtherLength,
-    failed: u64,
+    failures: IoFaults,
+    /// Faults that `inject` made in the pass.
+    pub(super) injected: InjectedFaults,
     /// Bytes of the pass that there were, where its time was limited.
     of_bytes: u64,
     /// Whether the time for the pass ended before its bytes did.
@@ -65,7 +68,8 @@ impl Findings {
         self.filled += other.filled;
         self.bad_blocks += other.bad_blocks;
         self.bad_words += other.bad_words;
-        self.failed += other.failed;
+        self.failures.merge(other.failures);
+        self.injected += other.injected;
         self.of_bytes += other.of_bytes;
         self.sampled |= other.sampled;
         self.complete &= other.complete;
@@ -99,7 +103,9 @@ impl Findings {
             written_as: self.written_as.into_record(job),
             bad_words: self.bad_words,
             mismatches: self.bad.iter().map(|(target, bad)| mismatch(job, *target, bad)).collect(),
-            failed: self.failed,
+            failed: self.failures.total,
+            failures: self.failures.into_record(job),
+            injected: self.injected,
             complete: self.complete,
         }
     }
@@ -526,8 +532,9 @@ fn drive(
         advanced.map_err(|source| path_error(task, source))?;
         for one in completed.drain(..) {
             free.push(one.request.slot);
-            if one.result.is_err() {
-                findings.failed += 1;
+            if let Err(fault) = one.result {
+                let target = tools.files.targets[one.request.file as usize];
+                findings.failures.add(target, &one.request, fault);
             } else if one.request.op == Op::Read {
                 check(task, tools, &one.request, findings)?;
             } else {

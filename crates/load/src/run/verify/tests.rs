@@ -1,6 +1,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use gpuio_io::engine::IoFault;
+use gpuio_io::path::Fault;
+use gpuio_record::IoFailure;
 use gpuio_testkit::jobs::job;
 
 fn mixed(job: &JobPlan, target: u32, index: u64) -> u64 {
@@ -67,6 +70,18 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
             },
         )
     };
+    let mut faults = IoFaults::default();
+    let unread = Request {
+        op: Op::Read,
+        file: 0,
+        offset: 8192,
+        len: 4096,
+        slot: 0,
+        place: Place::Slot,
+        started: 0,
+        due: 0,
+    };
+    faults.add(0, &unread, Fault::File(IoFault::Errno(libc::EIO)));
     let some = |n: u64, complete| Findings {
         timed: (1, 4096),
         pass: (n, n * 4096),
@@ -79,7 +94,8 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
         bad_places: (0..n).map(|n| (0, 8 * n)).collect(),
         bad_places_at_least: false,
         written_as: OtherLength::default(),
-        failed: 1,
+        failures: faults.clone(),
+        injected: InjectedFaults { eio: n, ..InjectedFaults::default() },
         complete,
     };
     let mut all = some(10, true);
@@ -94,6 +110,9 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
     assert_eq!(outcome.mismatches[0].leg, "gpu");
     assert_eq!(outcome.mismatches[0].expected, "0x0000000000000001");
     assert!(outcome.complete);
+    let IoFailure { path, offset, times, .. } = &outcome.failures[0];
+    assert_eq!((path.as_str(), *offset, *times), ("/x", 8192, 2));
+    assert_eq!(outcome.injected.eio, 20);
     all.merge(some(0, false));
     assert!(!all.into_record(&job).complete, "one that was cut short");
 }

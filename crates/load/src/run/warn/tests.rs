@@ -2,7 +2,8 @@
 
 use gpuio_record::facts::HostFacts;
 use gpuio_record::{
-    ActualEngine, BytesOf, DrawnSizes, InjectedFaults, NeverStarted, SHORT_NS, WorkerResult,
+    ActualEngine, BytesOf, DrawnSizes, InjectedFaults, NeverStarted, SHORT_NS, VerifyOutcome,
+    WorkerResult,
 };
 
 use super::*;
@@ -168,12 +169,16 @@ fn faults_on_purpose() {
     let mut result = result(&job, 100_000);
     result.file_leg.injected.eio = 9;
     let made = result.file_leg.injected;
+    let after = InjectedFaults { eio: 2, ..InjectedFaults::default() };
+    result.verify = Some(VerifyOutcome { injected: after, ..VerifyOutcome::default() });
     let kinds = warned(&job, &result);
-    assert_eq!(kinds, [WarningKind::FaultsInjected { inject, made, missing: Vec::new() }]);
-    assert!(kinds[0].to_string().contains("(eio=1%: eio 9)"), "{}", kinds[0]);
+    assert_eq!(kinds, [WarningKind::FaultsInjected { inject, made, after, missing: Vec::new() }]);
+    let counts = "(eio=1%: eio 9; in the verification: eio 2)";
+    assert!(kinds[0].to_string().contains(counts), "{}", kinds[0]);
+    result.verify = None;
     result.file_leg.injected = InjectedFaults::default();
     let never = warned(&job, &result)[0].to_string();
-    assert!(never.contains("none occurred of: eio;"), "{never}");
+    assert!(never.contains("None occurred of: eio;"), "{never}");
 }
 
 #[test]

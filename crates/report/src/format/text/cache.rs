@@ -42,7 +42,10 @@ pub(super) fn section(record: &Record) -> Section {
         })
         .figures("cached", of_job(cached))
         .figures("from storage", moved(Towards::Read, |job| job.cache.process_read_bytes))
-        .figures(written, moved(Towards::Write, |job| job.cache.process_write_bytes))
+        .figures(written, move |row: &Row<'_>| {
+            let uncounted = row.job.is_some_and(|(plan, job)| is_uncounted(plan, job));
+            moved(Towards::Write, |job| job.cache.process_write_bytes)(row).filter(|_| !uncounted)
+        })
         .when(named, |columns| {
             let device = |row: &Row<'_>| row.reading.map(|reading| reading.device.clone());
             columns.words("device", move |row| device(row).unwrap_or_default())
@@ -82,6 +85,12 @@ pub(super) fn section(record: &Record) -> Section {
 /// Whether the kernel counts what the job writes when it is in the page cache.
 fn fills_cache(plan: &JobPlan, job: &JobResult) -> bool {
     job.write.bytes > 0 && plan.direct == DirectMode::Buffered
+}
+
+/// Whether the kernel counted no byte of writes that it counts when the page cache has them: those
+/// of file systems without such accounting, as tmpfs (Linux 6.18, `mm/shmem.c`).
+fn is_uncounted(plan: &JobPlan, job: &JobResult) -> bool {
+    fills_cache(plan, job) && job.cache.process_write_bytes == Some(0)
 }
 
 fn rows<'r>(plan: &'r JobPlan, job: &'r JobResult) -> Vec<Row<'r>> {
@@ -124,10 +133,15 @@ fn share(share: f64) -> String {
     }
 }
 
+/// The reason for a missing number of bytes written.
+const UNCOUNTED: &str = "written: the kernel counts no bytes written to the page cache of this \
+                         file system";
+
 fn reasons(record: &Record) -> Vec<Item> {
     let each = jobs(record).flat_map(|(plan, job)| {
         let unknown = job.cache.unknown.iter().chain(&job.others_cpu_unknown);
-        unknown.map(|why| (why.clone(), plan.name.as_str()))
+        let uncounted = is_uncounted(plan, job).then(|| UNCOUNTED.to_owned());
+        unknown.cloned().chain(uncounted).map(|why| (why, plan.name.as_str()))
     });
     of_jobs(record, "unknown", each)
 }

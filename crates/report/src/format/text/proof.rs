@@ -2,7 +2,7 @@
 
 use gpuio_base::document::{Cell, Item, Layout, List, Section, grouped, unique};
 use gpuio_record::merge::rank_list;
-use gpuio_record::{Assessment, Evidence, JobPlan, Proof, Record, Route, Source, Verdict};
+use gpuio_record::{Assessment, Choice, Evidence, JobPlan, Proof, Record, Route, Source, Verdict};
 
 use crate::number::{NONE, bytes};
 use crate::workload::jobs;
@@ -38,10 +38,10 @@ fn short(verdict: &Verdict) -> String {
 }
 
 /// The finding about bytes that did not take the requested path, or may not have, and whether that
-/// is known. Every text and page calls it an error where it is, else a warning. So is a path that
-/// was one of all, and that nobody named.
+/// is known. Every text and page calls it an error where it is, else a warning. A path that nobody
+/// named, one of all or the default, is a warning too.
 pub(crate) fn finding(plan: &JobPlan, proof: &Proof) -> Option<(bool, String)> {
-    let is_named = plan.path.choice.requested != "all";
+    let is_named = !["all", Choice::DEFAULT].contains(&plan.path.choice.requested.as_str());
     let (known, what) = match proof.is_as_requested() {
         Some(true) => return None,
         Some(false) if !is_named => (false, "The bytes took another way than this path's."),

@@ -10,7 +10,6 @@ use crate::workload::jobs;
 /// run, if any.
 pub(super) fn failures(record: &Record) -> Section {
     let mut section = Section::default();
-    let points = Layout { indent: 2, gap: 1, ..Layout::default() };
     for (plan, job) in jobs(record) {
         if job.failed == 0 && job.failures.is_empty() {
             continue;
@@ -24,15 +23,21 @@ pub(super) fn failures(record: &Record) -> Section {
         let (failures, done) = (many(failed, "I/O"), count(done));
         let text = format!("{}: {failures} failed, {done} completed{ends}", plan.name);
         section.item(Layout::default().wide(), Item::new("", text));
-        let listed: u64 = job.failures.iter().map(|failure| failure.times).sum();
-        let more = failed.saturating_sub(listed);
-        let more = (more > 0).then(|| format!("{} more of other kinds", count(more)));
-        let lines = job.failures.iter().map(failure_words).chain(more);
-        section.list(List::new(points, lines.map(|line| Item::new("-", line))));
+        section.list(listed(failed, &job.failures));
     }
     let error = record.error.iter().map(|error| Item::new("stopped by an error", error.as_str()));
     section.list(List::new(Layout::labels(0), error));
     section
+}
+
+/// A point for each kind of the failures, and one for those that are not kept.
+pub(super) fn listed(failed: u64, kinds: &[IoFailure]) -> List {
+    let points = Layout { indent: 2, gap: 1, ..Layout::default() };
+    let listed: u64 = kinds.iter().map(|failure| failure.times).sum();
+    let more = failed.saturating_sub(listed);
+    let more = (more > 0).then(|| format!("{} more of other kinds", count(more)));
+    let lines = kinds.iter().map(failure_words).chain(more);
+    List::new(points, lines.map(|line| Item::new("-", line)))
 }
 
 fn failure_words(failure: &IoFailure) -> String {

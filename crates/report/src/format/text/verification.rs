@@ -5,6 +5,7 @@ use gpuio_base::units::format_bytes;
 use gpuio_record::{JobPlan, Record, VerifyMismatch, VerifyOutcome, WrittenAs};
 
 use super::SOFTWARE_GPU;
+use super::trouble::listed;
 use crate::number::many;
 use crate::verification::{Checked, checked, is_right, right_words, subject};
 use crate::workload::jobs;
@@ -91,6 +92,9 @@ fn trouble(section: &mut Section, plan: &JobPlan, outcome: &VerifyOutcome) {
         Item::new("-", text)
     });
     section.list(List::new(Layout { indent: 2, gap: 1, ..Layout::default() }, other));
+    if !outcome.failures.is_empty() {
+        section.list(listed(outcome.failed, &outcome.failures));
+    }
     let mismatches = outcome.mismatches.iter().map(|one| Item::new("-", mismatch_words(one)));
     section.list(List::new(Layout { indent: 2, gap: 1, ..Layout::default() }, mismatches));
 }

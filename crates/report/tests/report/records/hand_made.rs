@@ -2,9 +2,9 @@
 
 use gpuio_record::{
     Arrivals, BlockShare, CacheReading, Choice, CpuCost, CpuScope, DirectMode, DirectionResult,
-    DirectionTotal, Distribution, EndedHow, GuardNote, IoFailure, JobPlan, Latency, LeftOut,
-    MemoryKind, Order, Pacing, Record, RunTotals, Stop, StorageReading, TimeSpan, VerifyMismatch,
-    VerifyMode, VerifyOutcome, VerifySubject, Warning, WarningKind,
+    DirectionTotal, Distribution, EndedHow, GuardNote, InjectedFaults, IoFailure, JobPlan, Latency,
+    LeftOut, MemoryKind, Order, Pacing, Record, RunTotals, Stop, StorageReading, TimeSpan,
+    VerifyMismatch, VerifyMode, VerifyOutcome, VerifySubject, Warning, WarningKind,
 };
 
 use super::build::{self, SECOND, block, gpu, job, path, record, side, summary};
@@ -213,6 +213,8 @@ pub(crate) fn staged_in_trouble() -> Record {
             found_belongs_at: Some("/data/gpuio.1 at 4096".to_owned()),
         }],
         failed: 2,
+        failures: vec![IoFailure { times: 2, ..undelivered() }],
+        injected: InjectedFaults { eio: 2, ..InjectedFaults::default() },
         complete: false,
     });
     let write = &mut record.jobs[1];
