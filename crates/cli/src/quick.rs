@@ -197,11 +197,11 @@ fn data_files_found(record: &Record, found: impl Fn(&TargetPlan) -> Option<u64>)
     let line = data_files_line(record, bytes)?;
     Some(match removal(record) {
         Some(remove) => {
-            format!("{line}. The next run there uses them again. To remove them:\n  {remove}\n")
+            format!("{line}.\nThe next run there uses them again. To remove them:\n  {remove}\n")
         }
         None => format!(
-            "{line}. The next run there uses them again; {FILE_NAME} there has the names of all \
-             that gpuio made.\n"
+            "{line}.\nThe next run there uses them again; {FILE_NAME} there has the names of all that \
+             gpuio made.\n"
         ),
     })
 }
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(data_files(&record), None, "nothing is there");
         let said = found(&record).unwrap();
         assert!(said.starts_with("Data files: 1 file with 3.00 MiB"), "{said}");
-        assert!(said.contains(" stays in d. ") && said.ends_with("  rm 'd/it'\\''s'\n"), "{said}");
+        assert!(said.contains(" stays in d.\n") && said.ends_with("  rm 'd/it'\\''s'\n"), "{said}");
         let target = record.plan.jobs[0].targets[0].clone();
         record.plan.jobs[0].targets =
             (0..9).map(|nth| TargetPlan { path: format!("d/{nth}"), ..target.clone() }).collect();

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 
+use gpuio_base::document::unique;
 use gpuio_base::nearest::use_instead;
 
 use crate::failure::Failure;
@@ -46,8 +47,15 @@ pub(crate) fn spoken(words: &[OsString]) -> Result<(Vec<OsString>, Option<String
             || {
                 let of_fio =
                     FORMATS.iter().filter(|(_, format)| format.is_ok()).map(|(name, _)| *name);
-                let known: Vec<&str> = of_fio.chain(formats::names_of_records()).collect();
-                Failure::Usage(format!("{FLAG}={value}: {}", use_instead(&value, &known)))
+                let known = unique(of_fio.chain(formats::names_of_records()));
+                let lists = value.split(',').all(|one| known.contains(&one));
+                let how = match lists {
+                    true => "it takes one format here; save the run with -o FILE, and gpuio show \
+                             FILE prints it in others"
+                        .to_owned(),
+                    false => use_instead(&value, &known),
+                };
+                Failure::Usage(format!("{FLAG}={value}: {how}"))
             },
         )?,
     };
@@ -94,7 +102,11 @@ mod tests {
         }
         for (given, part) in [
             ("--output-format=terse", "--output-format=terse: "),
-            ("--output-format=json,normal", "--output-format=json,normal: use normal, json"),
+            (
+                "--output-format=json,normal",
+                "--output-format=json,normal: it takes one format here",
+            ),
+            ("--output-format=jsn", "json, json+, text, summary, csv"),
             ("--output-format", "no value"),
         ] {
             let error = said(&format!("gpuio bench {given}")).unwrap_err();

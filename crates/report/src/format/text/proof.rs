@@ -73,11 +73,14 @@ pub(super) fn section(record: &Record, all: bool, screen: bool) -> Section {
             }
         }
     }
+    if section.is_empty() && !in_short.is_empty() {
+        section.title = "path taken (with --details, its evidence):".into();
+    }
     let items = grouped(in_short).into_iter();
     let items = items.map(|(words, jobs)| {
         Item::new(finding_label(false), format!("{}: {words}", jobs.join(", ")))
     });
-    let layout = Layout { indent: 2, gap: 1, ..Layout::default() };
+    let layout = Layout { indent: 2, gap: 1, colon: true, ..Layout::default() };
     section.list(List::new(layout, items));
     section
 }
