@@ -232,7 +232,7 @@ fn other_tools_stand_beside_a_record() {
     let dir = scratch();
     record(dir.path(), "r.json");
     let line = "IoType: RANDREAD XferType: CPUONLY Threads: 1 DataSetSize: 4096/4096(KiB) IOSize: \
-                64(KiB) Throughput: 1.250000 GiB/sec, Avg_Latency: 190.0 usecs ops: 64 total_time \
+                64(KiB) Throughput: 1.250000 GiB/sec, Avg_Latency: 48.8 usecs ops: 64 total_time \
                 0.003125 secs\n";
     file(dir.path(), "gdsio.txt", line);
     compare(dir.path(), "r.json gdsio.txt").exits(2).prints(&["I/Os in flight", "--despite depth"]);
@@ -368,4 +368,16 @@ fn a_record_that_contradicts_itself_fails_a_comparison() {
     file(dir.path(), "better.json", &record.to_string());
     let ran = compare(dir.path(), "r.json better.json").exits(1);
     assert!(ran.out.contains("Figures do not follow"), "{}", ran.out);
+    // So are those of another tool.
+    for (name, rate) in [("a.txt", "2.000000"), ("b.txt", "9.000000")] {
+        let line = format!(
+            "IoType: READ XferType: CPUONLY Threads: 4 DataSetSize: 4194304/4194304(KiB) IOSize: \
+             1024(KiB) Throughput: {rate} GiB/sec, Avg_Latency: 1953.125000 usecs ops: 4096 \
+             total_time 2.000000 secs\n"
+        );
+        file(dir.path(), name, &line);
+    }
+    let ran = compare(dir.path(), "a.txt b.txt").exits(1);
+    assert!(ran.out.contains("Not comparable: figures of b.txt contradict"), "{}", ran.out);
+    assert!(!ran.out.contains(".."), "{}", ran.out);
 }

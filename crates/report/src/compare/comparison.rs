@@ -59,9 +59,6 @@ pub struct SideLine {
     /// Why nothing is concluded from the figures of some of its files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub doubts: Vec<String>,
-    /// Whether one of these is a record that was changed.
-    #[serde(skip)]
-    pub is_changed: bool,
     /// Whether it has several files of which no list says that they are all (`CHOSEN`).
     #[serde(skip)]
     pub may_be_chosen: bool,
@@ -294,7 +291,6 @@ fn side_line(side: &Side) -> SideLine {
     let software_gpu = side.runs.iter().any(is_software);
     let (name, notes, lacks) = (side.name.clone(), side.notes.clone(), side.lacks.clone());
     let doubts = unique(side.runs.iter().flat_map(|run| run.doubts.iter().cloned()));
-    let is_changed = side.runs.iter().any(|run| run.is_changed);
     let may_be_chosen = files.len() > 1 && side.made.len() < files.len();
-    SideLine { name, files, notes, lacks, doubts, is_changed, may_be_chosen, software_gpu }
+    SideLine { name, files, notes, lacks, doubts, may_be_chosen, software_gpu }
 }

@@ -22,6 +22,7 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
         |aspect: &crate::compare::Aspect| Some((aspect.key, (aspect.of_reading)(reading)?));
     let contradictions = contradictions(reading);
     let doubts = contradictions.iter().map(|why| {
+        let why = why.trim_end_matches('.');
         format!("figures of {from} contradict each other, so nothing is concluded from them: {why}")
     });
     Run {
@@ -56,7 +57,6 @@ pub fn run(reading: &Reading, from: &str, text: &str) -> Run {
         others_unknown: false,
         doubts: doubts.collect(),
         standing: Vec::new(),
-        is_changed: false,
         notes: reading.notes.clone(),
     }
 }

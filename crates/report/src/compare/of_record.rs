@@ -56,7 +56,6 @@ pub fn runs(record: &Record, from: &str, at: &[(String, String)]) -> Vec<Run> {
             others_unknown: result.others_cpu_unknown.is_some(),
             doubts: changed.iter().cloned().collect(),
             standing: doubts::of_job(record, plan, result),
-            is_changed: changed.is_some(),
             notes: notes(&job),
         }
     })

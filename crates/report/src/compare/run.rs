@@ -64,8 +64,6 @@ pub struct Run {
     /// Why its record says that its figures are not those of a whole run of storage alone, each
     /// with its name, as in a report.
     pub standing: Vec<(&'static str, String)>,
-    /// Whether it is of a record that was changed, or that stands in the place of another.
-    pub is_changed: bool,
     pub notes: Vec<String>,
 }
 

@@ -162,7 +162,7 @@ fn job(row: &Row<'_>, lacks: &[String]) -> Value {
         "jobname": plan.name,
         "groupid": plan.group,
         "error": i32::from(result.failed > 0),
-        "elapsed": seconds.ceil(),
+        "elapsed": result.last_done_ns.div_ceil(1_000_000_000),
         "job options": options(row),
         "read": side(row, Towards::Read),
         "write": side(row, Towards::Write),

@@ -31,11 +31,11 @@ pub(crate) fn run(args: &Compare) -> Result<ExitCode, Failure> {
 }
 
 /// The exit code of a comparison, by its threshold. A gate fails on what is not decided too, and
-/// can tell it from a regression. Without one, a record that was changed is a failure, as it
-/// is for `show --check`.
+/// can tell it from a regression. Without one, a side from which nothing is concluded, since
+/// its figures contradict each other or it was changed, is a failure, as it is for `show --check`.
 pub(crate) fn code(comparison: &Comparison) -> u8 {
     match comparison.outcome() {
-        None if comparison.sides.iter().any(|side| side.is_changed) => 1,
+        None if comparison.sides.iter().any(|side| !side.doubts.is_empty()) => 1,
         Some(Outcome::Failed) => 1,
         Some(Outcome::Undetermined) => 2,
         Some(Outcome::Passed) | None => 0,

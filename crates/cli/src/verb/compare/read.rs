@@ -114,7 +114,6 @@ fn file(
             false => side.notes.extend(doubt),
             true => runs.iter_mut().for_each(|run| {
                 run.doubts = doubt.iter().cloned().collect();
-                run.is_changed = true;
             }),
         }
         if runs.is_empty() {

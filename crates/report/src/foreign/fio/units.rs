@@ -20,9 +20,10 @@ pub(super) fn bytes_per_s<'a>(sides: impl Iterator<Item = &'a Value>) -> Number 
     })
 }
 
-/// Bytes moved.
+/// Bytes moved. fio 3 has fields of its own beside them.
 pub(super) fn bytes(side: &Value) -> f64 {
-    let unit = if side["io_kbytes"].is_null() { KIB } else { 1.0 };
+    let is_of_fio_3 = ["io_kbytes", "bw_bytes"].iter().any(|field| !side[field].is_null());
+    let unit = if is_of_fio_3 { 1.0 } else { KIB };
     number(&side["io_bytes"]) * unit
 }
 
