@@ -56,6 +56,27 @@ impl Failure {
         }
     }
 
+    /// With the flags of a verb, whichever verb's words it was made of: pairs of a flag of `gpuio
+    /// bench` and the verb's own, longer ones first.
+    pub(crate) fn in_flags(self, spelled: &[(&str, &str)]) -> Failure {
+        let words = |text: String| {
+            spelled.iter().fold(text, |text, (ours, theirs)| {
+                let mut parts = text.split(ours);
+                let first = parts.next().unwrap_or_default().to_owned();
+                parts.fold(first, |all, rest| {
+                    // A longer flag that begins alike is another one.
+                    let longer = rest.starts_with(|c: char| c == '-' || c.is_ascii_alphanumeric());
+                    all + if longer { ours } else { theirs } + rest
+                })
+            })
+        };
+        match self {
+            Failure::Ran(text) => Failure::Ran(words(text)),
+            Failure::Usage(text) => Failure::Usage(words(text)),
+            Failure::Unavailable(text) => Failure::Unavailable(words(text)),
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(self.code())
     }

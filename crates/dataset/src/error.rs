@@ -11,8 +11,8 @@ use thiserror::Error;
 use super::directory::free;
 use super::manifest::ManifestError;
 
-/// The flags that make a data set smaller: those of a load, and those of a preset.
-pub(super) const LESS: &str = "a smaller --size (--scale of a preset)";
+/// The flag that makes a data set smaller. Verbs with another one put it in its place.
+pub(super) const LESS: &str = "a smaller --size";
 
 /// A data set that could not be made. Files that this call created are removed again.
 #[derive(Debug, Error)]

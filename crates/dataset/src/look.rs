@@ -214,6 +214,8 @@ fn home_of(lists: &mut Lists<'_>, path: &Path, found: Option<Stamp>) -> Option<D
     }
 }
 
+const TOUCHED: &str = "it was written, touched or renamed since";
+
 /// The file's owner. Its contents are looked at only where something depends on them: a job that
 /// writes to it, or needs it longer or filled anew.
 fn owner(
@@ -225,6 +227,10 @@ fn owner(
 ) -> Result<Owner, ManifestError> {
     let found = held.stamp();
     let changed = |why: &str| Ok(Owner::Changed(why.to_owned()));
+    let cut = |entry: &Entry| {
+        let text = format!("gpuio left it with {} bytes: it was cut", entry.size);
+        (found.size < entry.size && !entry.in_use).then_some(text)
+    };
     let entry = match claim {
         Claim::None => return Ok(Owner::Foreign),
         Claim::Another => {
@@ -239,17 +245,18 @@ fn owner(
     let remakes = permit.make_missing && (found.size < wanted.length || entry.in_use);
     let verifies = wanted.reads && wanted.needs_pattern;
     if !wanted.writes && (!remakes || verifies) {
-        return changed(match entry.in_use {
-            true => "a run that wrote it did not end, or has not yet",
-            false => "it was written, touched or renamed since",
-        });
+        return match entry.in_use {
+            true => changed("a run that wrote it did not end, or has not yet"),
+            false => changed(cut(&entry).as_deref().unwrap_or(TOUCHED)),
+        };
     }
     let proof = match entry.prove(held, looks) {
         Ok(proof) => proof,
         Err(error) => return Ok(Owner::Changed(format!("what it holds can't be read: {error}"))),
     };
     if let Some(at) = proof.foreign_at {
-        return Ok(Owner::Changed(format!("at byte {at} is no pattern of gpuio's")));
+        let cut = cut(&entry).map(|cut| format!("{cut}, and ")).unwrap_or_default();
+        return Ok(Owner::Changed(format!("{cut}at byte {at} is no pattern of gpuio's")));
     }
     if !proof.is_ours() {
         return changed("nothing that gpuio wrote is left in it");

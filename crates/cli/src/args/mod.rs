@@ -375,8 +375,9 @@ pub(crate) struct Out {
     /// No progress display, and no table if the record is saved
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Progress display: never, newline (lines, also on a terminal), always (a live line on a
-    /// terminal, else lines) or auto (a live line on a terminal, else nothing) [auto]
+    /// Progress display: never, newline (lines, also on a terminal: one a second, after 10 s one
+    /// each 10 s), always (a live line on a terminal, else lines) or auto (a live line on a
+    /// terminal, else nothing) [auto]
     #[arg(long, value_name = "WHEN", value_parser = ["auto", "always", "never", "newline"])]
     pub(crate) eta: Option<String>,
     /// Serve the run's live counters to Prometheus at http://ADDR:PORT/metrics; without ADDR only

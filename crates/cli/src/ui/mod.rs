@@ -13,13 +13,15 @@ use gpuio_record::{JobPlan, JobResult, Plan};
 use gpuio_report::format::plan::{duration, example_ns, limited_ns};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Interval of progress lines, where there are lines.
-const LINES_EVERY: Duration = Duration::from_secs(10);
+/// Intervals of progress lines, where there are lines: in the first seconds, and later.
+const LINES_EVERY: [Duration; 2] = [Duration::from_secs(1), FIRST_SECONDS];
+const FIRST_SECONDS: Duration = Duration::from_secs(10);
 
 /// Shows progress on standard error.
 pub(crate) struct Progress {
     bar: ProgressBar,
     silent: bool,
+    begun: Instant,
     /// When the last line of progress was printed, where lines are and no live one.
     last_line: Option<Mutex<Instant>>,
     jobs: Mutex<String>,
@@ -43,8 +45,9 @@ impl Progress {
             let cells = if crate::locale::is_ascii() { "#>-" } else { "█░" };
             bar.set_style(style.progress_chars(cells));
         }
-        let last_line = (lines && !quiet).then(|| Mutex::new(Instant::now()));
-        Progress { bar, silent: quiet, last_line, jobs: Mutex::new(String::new()) }
+        let begun = Instant::now();
+        let last_line = (lines && !quiet).then(|| Mutex::new(begun));
+        Progress { bar, silent: quiet, begun, last_line, jobs: Mutex::new(String::new()) }
     }
 
     /// Removes the live line.
@@ -85,7 +88,8 @@ impl Progress {
             return;
         };
         let Ok(mut last) = last.lock() else { return };
-        if last.elapsed() >= LINES_EVERY {
+        let is_late = self.begun.elapsed() > FIRST_SECONDS;
+        if last.elapsed() >= LINES_EVERY[usize::from(is_late)] {
             *last = Instant::now();
             crate::output::print_message(message);
         }

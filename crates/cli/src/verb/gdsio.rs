@@ -37,34 +37,13 @@ const HELP: &str = include_str!("gdsio_help.txt");
 const MANY: &[&str] = &["--set", "--destroy-data-on", "--cufile-set"];
 
 /// Flags of `gpuio bench` that gdsio spells in another way, longer ones first.
-const SPELLED: [(&str, &str); 6] = [
-    ("--size (--scale of a preset)", "-s"),
+const SPELLED: [(&str, &str); 5] = [
     ("--directory", "-D"),
     ("--filename", "-f"),
     ("--threads", "-w"),
     ("--verify", "-V"),
     ("--size", "-s"),
 ];
-
-/// An error with gdsio's flags, whichever verb's words it was made of.
-fn in_flags_of_gdsio(failure: Failure) -> Failure {
-    let words = |text: String| {
-        SPELLED.iter().fold(text, |text, (ours, theirs)| {
-            let mut parts = text.split(ours);
-            let first = parts.next().unwrap_or_default().to_owned();
-            parts.fold(first, |all, rest| {
-                // A longer flag that begins alike is another one.
-                let longer = rest.starts_with(|c: char| c == '-' || c.is_ascii_alphanumeric());
-                all + if longer { ours } else { theirs } + rest
-            })
-        })
-    };
-    match failure {
-        Failure::Ran(text) => Failure::Ran(words(text)),
-        Failure::Usage(text) => Failure::Usage(words(text)),
-        Failure::Unavailable(text) => Failure::Unavailable(words(text)),
-    }
-}
 
 pub(crate) fn run(words: &[String]) -> Result<ExitCode, Failure> {
     match parse(words).map(|command| command.run) {
@@ -122,7 +101,7 @@ fn prepare(words: &[String], place: &Place) -> Result<Request, Failure> {
     only_with(&command, &extras)?;
     let verifies = read_back(&mut spec);
     let session = Session::prepare(&spec, extras.permit.clone(), &extras.cufile, extras.dry_run);
-    let session = session.map_err(in_flags_of_gdsio)?;
+    let session = session.map_err(|failure| failure.in_flags(&SPELLED))?;
     Ok(Request { command, extras, session, verifies })
 }
 
@@ -139,7 +118,8 @@ fn alone(words: &[String]) -> Result<ExitCode, Failure> {
         report_unused(&session.plan);
     }
     let journal = Journal::new(extras.out.output.as_deref());
-    let record = session.run(&progress, &journal, &logs).map_err(in_flags_of_gdsio)?;
+    let record =
+        session.run(&progress, &journal, &logs).map_err(|failure| failure.in_flags(&SPELLED))?;
     progress.clear();
     let printed = print(&record, &command, &extras, verifies)
         .and_then(|()| sink.map_or(Ok(None), |sink| sink.write(&record, 120)))

@@ -177,7 +177,7 @@ fn files_that_are_to_be_verified_are_not_written_first() {
     read().exits(0);
     std::fs::File::options().write(true).open(&path).unwrap().set_len(300 << 10).unwrap();
     let said = read().exits(2).err;
-    assert!(said.contains("1048576 are wanted (it was written, touched"), "{said}");
+    assert!(said.contains("1048576 are wanted (gpuio left it with 1048576"), "{said}");
     assert_eq!(path.metadata().unwrap().len(), 300 << 10);
     // A file that holds its pattern and is read further than it goes is made longer, which is said.
     std::fs::remove_file(&path).unwrap();

@@ -289,7 +289,7 @@ fn what_is_verified_is_never_written_before() {
     let _ = fs::remove_file(&path);
     prepare(&wanted(&path, MIB)).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(MIB / 2).unwrap();
-    refuse(&verified, &permit(), &["1048576 are wanted (it was written, touched"]);
+    refuse(&verified, &permit(), &["1048576 are wanted (gpuio left it with 1048576"]);
     let plain = accept(&wanted(&path, MIB), &permit());
     assert_eq!((plain.fill, plain.cut_from), (true, Some(MIB)), "filled again, and it is said");
     // One that still does is made longer behind it.

@@ -57,7 +57,7 @@ pub(crate) fn run(mut workload: Workload) -> Result<ExitCode, Failure> {
         preset::find(&name).ok_or_else(|| no_model(&workload.name, &model))?;
         workload.name = name;
     }
-    of(&workload)
+    of(&workload).map_err(|failure| failure.in_flags(&[("--size", "--scale")]))
 }
 
 fn of(workload: &Workload) -> Result<ExitCode, Failure> {

@@ -90,11 +90,11 @@ pub(super) const KEYS: &[Key] = &[
     )
     .not_of(FEED | RANGES | REPLAY)
     .unused(|s| {
-        when(
-            !s.sequential() || s.plan.workers.iter().all(|worker| worker.regions.len() < 2),
-            "it orders the blocks of several files, read or written in order; add nrfiles, \
-         or leave it out",
-        )
+        let one_each = s.plan.workers.iter().all(|worker| worker.regions.len() < 2);
+        when(one_each, "each thread has one file; add nrfiles, or leave it out").or_else(|| {
+            let in_turn = !s.sequential() && !s.requested.files_by_chance;
+            when(in_turn, "a random load draws its blocks from all of its files; leave it out")
+        })
     })
     .prints(REST + 25, |p| (p.has_size() && p.files_in_turn).then(|| "roundrobin".to_owned()))
     .tried(["roundrobin", "sequential"]),
