@@ -28,15 +28,20 @@ fn add_netplan(text: &str, captured: &mut Captured) -> Result<(), CaptureError> 
     let mut name: Option<String> = None;
     // The key whose list stands on the lines below.
     let mut key = "";
+    // How far the interfaces of a kind are indented: so far as the first line below the kind. A text
+    // whose indentation is lost has names alone.
+    let mut depth: Option<Option<usize>> = None;
     for (index, line) in lines(text) {
         let words = line.trim();
+        let indent = line.len() - line.trim_start().len();
         if words.starts_with('#') || words.starts_with("---") || words == "network:" {
             continue;
         }
         if KINDS.contains(&words) {
-            (name, key) = (None, "");
+            (name, key, depth) = (None, "", Some(None));
             continue;
         }
+        let depth = depth.as_mut().map(|depth| *depth.get_or_insert(indent));
         if captured.network.interfaces.len() > MOST_DEVICES {
             return Err(CaptureError::new(index, line, 0, "fewer interfaces"));
         }
@@ -68,7 +73,10 @@ fn add_netplan(text: &str, captured: &mut Captured) -> Result<(), CaptureError> 
                 let one = captured.network.interface(&name);
                 one.mtu_bytes = one.mtu_bytes.or(value.parse().ok());
             }
-            _ if value.is_empty() && !INSIDE.contains(&found) && is_interface(found) => {
+            _ if value.is_empty()
+                && !INSIDE.contains(&found)
+                && (depth == Some(indent) && indent > 0 || is_interface(found)) =>
+            {
                 captured.network.interface(found);
                 name = Some(found.to_owned());
             }

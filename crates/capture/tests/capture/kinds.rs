@@ -516,6 +516,10 @@ fn networks_of_client_and_server() {
     );
     let torn = captured(include_str!("../kinds/netplan-torn.txt"));
     assert_eq!(torn.network.interfaces.iter().filter(|one| one.mtu_bytes == Some(9000)).count(), 2);
+    // A name that only its place tells from a key.
+    let names: Vec<&str> = torn.network.interfaces.iter().map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["enol", "ens6f0", "ens6f1"]);
+    assert_eq!(torn.network.connected[0].interface, "enol");
 
     let isi = captured(
         "F600-1# isi network interfaces list\nLNN  Name       Status  VLAN ID  \

@@ -45,7 +45,7 @@ fn clause(topology: &Topology, gpu: &str, given: &Given) -> String {
         None => list(&given.drives),
     };
     let (Some(class), Some(farthest)) = (given.class, given.farthest) else {
-        return format!("the distance to {} is not known", given.name);
+        return format!("the distance to {} is not known, so it was given out in turn", given.name);
     };
     if given.near < given.of {
         return format!(

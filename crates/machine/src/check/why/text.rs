@@ -76,12 +76,19 @@ fn evidence(page: &mut Document, why: &Why) {
             Answer::No => "no",
             Answer::Unknown => "unknown",
         };
-        let found: Vec<String> = group.iter().map(|one| shortened(&one.found)).collect();
+        let found: Vec<String> = group.iter().map(words).collect();
         // Several findings may have a reason in common.
         let found = unique(found.join("; ").split("; ")).join("; ");
         Item::new(format!("{:<12} {mark}", group[0].about.word()), found)
     });
     section.list(list(options.into_iter().chain(link).chain(found)));
+}
+
+/// The finding; one that keeps no direct mode from working says so.
+fn words(one: &super::Evidence) -> String {
+    let of_compat = one.met == Answer::No && one.modes == ["compat"];
+    let of_compat = if of_compat { "; compatibility mode alone needs that" } else { "" };
+    shortened(&one.found) + of_compat
 }
 
 /// The first clauses of a long finding. JSON has all of it.

@@ -366,13 +366,14 @@ fn relayed(post: &Post, seen: &Seen, gpus: &[Traffic]) -> Option<Statement> {
     let pairs: Vec<_> = pairs.filter(|(from, to)| passes(from, to)).collect();
     let [(from, to)] = pairs.as_slice() else { return None };
     let text = format!(
-        "GPU {} sends {}, GPU {} receives {} ({} apart), and as much comes into GPU {}: the bytes \
-         go through its memory.",
+        "GPU {} sends {}, GPU {} receives {} ({} apart), and {} comes into GPU {}: the bytes go \
+         through its memory.",
         from.gpu,
         words::rate(from.sent),
         to.gpu,
         words::rate(to.received),
         words::apart(from.sent, to.received),
+        words::rate(from.received),
         from.gpu
     );
     Some(say(post, About::Path, &[seen.line], text))
@@ -516,7 +517,8 @@ mod tests {
             ))
         };
         let all = dmon(4_712_070_210);
-        let words = "(0.2 % apart), and as much comes into GPU 0: the bytes go through its memory.";
+        let words =
+            "(0.2 % apart), and 4.88 GiB/s comes into GPU 0: the bytes go through its memory.";
         assert!(all.len() == 1 && all[0].words.ends_with(words), "{all:?}");
         assert_eq!(dmon(435_418), []);
     }
