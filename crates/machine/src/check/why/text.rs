@@ -87,7 +87,7 @@ fn evidence(page: &mut Document, why: &Why) {
 /// The finding; one that keeps no direct mode from working says so.
 fn words(one: &super::Evidence) -> String {
     let of_compat = one.met == Answer::No && one.modes == ["compat"];
-    let of_compat = if of_compat { "; compatibility mode alone needs that" } else { "" };
+    let of_compat = if of_compat { "; it matters to compatibility mode alone" } else { "" };
     shortened(&one.found) + of_compat
 }
 
