@@ -105,18 +105,19 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
         return run_emulated(face, words.get(2..).unwrap_or_default());
     }
     let (words, note) = args::spoken(&args::two_dashes(words))?;
-    let (parser, verb) = args::parser_of(&words);
+    let mut parser = args::parser_of(&words);
     if let Some(note) = note {
         message!("note: {note}");
     }
     let words = settings::added(&words, &parser)?;
-    let parsed = parser.try_get_matches_from(&words).and_then(|it| Cli::from_arg_matches(&it));
+    let parsed = parser.try_get_matches_from_mut(&words).and_then(|it| Cli::from_arg_matches(&it));
+    let verb = args::named(&words, &parser);
     let cli = match parsed {
         Ok(cli) => cli,
         // The message quotes arguments, which a shell may have taken from file names.
-        Err(error) => return refused(&words, error),
+        Err(error) => return refused(&words, error, verb),
     };
-    if let Some(hint) = verb.and_then(|verb| args::value_apart(&words, &verb)) {
+    if let Some(hint) = verb.and_then(|verb| args::value_apart(&words, verb)) {
         return Err(Failure::Usage(hint));
     }
     if let Some(word) = &cli.color {
@@ -155,7 +156,11 @@ fn run(words: &[OsString]) -> Result<ExitCode, Failure> {
 
 /// The help, or what is wrong with a command line, in the words of the command that has only what
 /// the help shows.
-fn refused(words: &[OsString], error: clap::Error) -> Result<ExitCode, Failure> {
+fn refused(
+    words: &[OsString],
+    error: clap::Error,
+    verb: Option<&clap::Command>,
+) -> Result<ExitCode, Failure> {
     let command = &args::command();
     let what = |error: &clap::Error| (error.kind(), error.get(ContextKind::InvalidArg).cloned());
     let shown = command.clone().try_get_matches_from(words).err();
@@ -174,10 +179,7 @@ fn refused(words: &[OsString], error: clap::Error) -> Result<ExitCode, Failure> 
         output::print_own(output::shown(&error.render().to_string()).into_owned());
         return Ok(ExitCode::from(2));
     }
-    let apart = || {
-        let hint = args::value_apart(words, args::named(words, command)?)?;
-        Some(format!("error: {hint}"))
-    };
+    let apart = || Some(format!("error: {}", args::value_apart(words, verb?)?));
     let text = args::for_fio(words, &error)
         .or_else(|| args::for_gdsio(words, &error))
         .or_else(|| args::meant(words, &error, command))

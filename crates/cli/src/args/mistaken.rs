@@ -86,11 +86,17 @@ pub(crate) fn value_apart(words: &[OsString], verb: &Command) -> Option<String> 
     let flags = words.iter().zip(words.iter().skip(1)).take_while(|(word, _)| *word != "--");
     for (flag, value) in flags {
         let Some(long) = flag.to_str().and_then(|flag| flag.strip_prefix("--")) else { continue };
-        let apart = |arg: &clap::Arg| arg.get_long() == Some(long) && arg.is_require_equals_set();
+        let spelled = long.replace('_', "-");
+        let is_it = |arg: &clap::Arg| {
+            let names = arg.get_long().into_iter().chain(arg.get_all_aliases().unwrap_or_default());
+            names.map(|name| name.replace('_', "-")).any(|name| name == spelled)
+        };
+        let apart = |arg: &clap::Arg| arg.is_require_equals_set() && is_it(arg);
         let shown = value.to_string_lossy();
         let takes = |name: &str| {
             let own = |arg: &&clap::Arg| arg.get_long() == Some(name);
-            verb.get_arguments().find(own).is_some_and(|arg| arg.get_action().takes_values())
+            let shown = verb.get_arguments().find(own).filter(|arg| !arg.is_hide_set());
+            shown.is_some_and(|arg| arg.get_action().takes_values())
         };
         let plural = format!("{long}s");
         if shown.bytes().all(|c| c.is_ascii_digit())

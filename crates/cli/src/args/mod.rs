@@ -414,17 +414,16 @@ pub(crate) fn parser() -> Command {
     WITH_MORE.into_iter().fold(Cli::command(), |all, verb| all.mut_subcommand(verb, keys::parsed))
 }
 
-/// The same for these words alone, and their verb as the help shows it. To make and to copy trees
-/// of commands is most of a short command's time.
-pub(crate) fn parser_of(words: &[OsString]) -> (Command, Option<Command>) {
+/// The same for these words alone. To make trees of commands is most of a short command's time.
+pub(crate) fn parser_of(words: &[OsString]) -> Command {
     let whole = Cli::command();
-    let Some(verb) = named(words, &whole).cloned() else { return (parser(), None) };
-    let name = verb.get_name().to_owned();
-    let parser = match WITH_MORE.contains(&name.as_str()) {
+    let Some(name) = named(words, &whole).map(|verb| verb.get_name().to_owned()) else {
+        return parser();
+    };
+    match WITH_MORE.contains(&name.as_str()) {
         true => whole.mut_subcommand(name, keys::parsed),
         false => whole,
-    };
-    (parser, Some(verb))
+    }
 }
 
 /// The verb that these words begin with.

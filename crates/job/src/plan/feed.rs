@@ -3,8 +3,8 @@
 use gpuio_base::catalog::PathInfo;
 use gpuio_base::units::whole;
 use gpuio_record::{
-    BlockShare, ComputationKind, Distribution, FeedCompute, FeedPlan, Gpu, JobPlan, Order, Region,
-    SampleOrder, TierPlan,
+    BlockShare, ComputationKind, Distribution, FeedCompute, FeedPlan, Fill, Gpu, JobPlan, Order,
+    Region, SampleOrder, TierPlan, VerifyMode,
 };
 
 use super::PlanError;
@@ -181,6 +181,18 @@ fn step_ns(requested: &FeedRequest, batch_samples: u64) -> Option<u64> {
         (None, None) => None,
         (step, samples) => Some(step.unwrap_or(0).saturating_add(samples.unwrap_or(0))),
     }
+}
+
+/// How a feed is verified: as requested, else samples on arrival, and written ones afterwards where
+/// they are bytes that can be told.
+pub(super) fn verify(job: &JobSpec) -> Option<VerifyMode> {
+    let writes = job.rw == Some(Rw::Write);
+    let is_pattern = job.fill.is_none_or(|fill| fill == Fill::Pattern);
+    let is_kept = is_pattern && job.engine.as_deref() != Some("null");
+    job.verify.or(match writes {
+        true => is_kept.then_some(VerifyMode::Pass),
+        false => Some(VerifyMode::Inline),
+    })
 }
 
 /// Refuses keys that a feed can't be combined with.

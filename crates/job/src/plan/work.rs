@@ -48,7 +48,8 @@ impl<'a> Work<'a> {
         Ok(match self {
             Self::Blocks | Self::Ranges(_) => Cow::Borrowed(job),
             Self::Feed(feed) => {
-                Cow::Owned(JobSpec { threads: Some(feed::threads(feed)), ..job.clone() })
+                let (threads, verify) = (Some(feed::threads(feed)), feed::verify(job));
+                Cow::Owned(JobSpec { threads, verify, ..job.clone() })
             }
             Self::Replay(replay) => Cow::Owned(replay::on_path(job, &replay.script, path)?),
         })

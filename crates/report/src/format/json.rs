@@ -106,7 +106,7 @@ pub(crate) fn value(record: &Record) -> Value {
         .expect("a record holds no map and no foreign Serialize, and a String takes every write");
     // By the text: a number is digested as it is read again, not as it was in memory.
     let mut value: Value = serde_json::from_str(&text).expect("serde_json wrote this text");
-    let answers = text::answers_in_words(&printable::record(record));
+    let answers = text::answers_in_words(&printable::record(record), false);
     if let Value::Object(fields) = &mut value
         && !answers.is_empty()
     {

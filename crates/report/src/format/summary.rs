@@ -300,12 +300,10 @@ fn table(record: &Record) -> Section {
             columns = columns.figures(at.label(), tail).tight().part(part);
         }
     }
-    let taken = |load: &Load<'_>| {
-        let proof = load.0.result.proof.as_ref();
-        proof.map_or_else(|| "-".to_owned(), |proof| proof.verdict.words.clone())
-    };
     let table = columns
-        .words("path taken", |row| unique(row.iter().map(taken)).join("; "))
+        .words("path taken", |row| {
+            proof::cell_of_all(row.iter().map(|load| load.0.result.proof.as_ref()))
+        })
         .short("taken")
         .part(part(Towards::Read))
         .words("verified", |row| verified(row))

@@ -110,16 +110,21 @@ pub(super) const ANSWERS_MOST: usize = 4;
 
 /// The answer of each load that has a question of its own; of many, how many feeds have which.
 fn own_answers(set: &Set) -> Vec<String> {
-    if set.members.len() > ANSWERS_MOST {
-        return feeds_in_words(set).into_iter().collect();
-    }
+    let many_records = set.members.len() > ANSWERS_MOST;
     let several = set.members.len() > 1;
     let of = |member: &Member| {
         let name = if several { format!("{}: ", member.name) } else { String::new() };
-        let answers = text::answers_in_words(&printable::record(&member.record));
+        let answers = text::answers_in_words(&printable::record(&member.record), many_records);
         answers.into_iter().map(move |answer| format!("{name}{answer}")).collect::<Vec<String>>()
     };
-    set.members.iter().flat_map(of).collect()
+    let own: Vec<Vec<String>> =
+        set.members.iter().map(of).filter(|answers| !answers.is_empty()).collect();
+    let feeds = many_records.then(|| feeds_in_words(set)).flatten();
+    let own = match own.len() {
+        0..=ANSWERS_MOST => own.concat(),
+        records => vec![format!("{records} records have answers of their own: each in its part.")],
+    };
+    feeds.into_iter().chain(own).collect()
 }
 
 /// `Fast enough for the accelerators? no in 5 runs (utilisation 41.2 % to 46.9 %), yes in 1 run`

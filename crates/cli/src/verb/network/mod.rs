@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Network) -> Result<ExitCode, Failure> {
     let measured = client::measure(args)?;
     delivery.put(&match format {
         Wanted::Document(Format { name: "json", .. }) => gpuio_base::document::json_of(&measured),
-        Wanted::Document(format) => (format.render)(&measured.document(), "network", 100),
+        Wanted::Document(format) => formats::print(format, "network", &measured.document()),
         Wanted::Own(_) => match measured.spec() {
             Ok(text) => text,
             Err(error) => {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List};
+use gpuio_base::document::{Cell, Columns, Document, Item, Layout, List, Part};
 use gpuio_base::stat::infer::median;
 use serde::Serialize;
 
@@ -204,12 +204,20 @@ impl Measured {
         let table = Columns::<(&str, &Rate)>::new()
             .words("direction", |(name, _)| *name)
             .figures("median", |(_, one)| Cell::decimal_rate(one.bytes_per_s))
+            .part(Part::First)
             .figures("lowest", |(_, one)| Cell::decimal_rate(one.lowest_bytes_per_s))
+            .part(Part::First)
             .figures("highest", |(_, one)| Cell::decimal_rate(one.highest_bytes_per_s))
+            .part(Part::First)
             .figures("of link", |(_, one)| one.link_percent.map(|part| Cell::percent(part, 1)))
+            .if_any()
+            .part(Part::First)
             .figures("sent again", |(_, one)| one.sent_again())
-            .figures("client CPU s/GB", move |(_, one)| cost(one.client_cpu_s_per_gb))
-            .figures("server CPU s/GB", move |(_, one)| cost(one.server_cpu_s_per_gb));
+            .part(Part::Second)
+            .figures("client s/GB", move |(_, one)| cost(one.client_cpu_s_per_gb))
+            .part(Part::Second)
+            .figures("server s/GB", move |(_, one)| cost(one.server_cpu_s_per_gb))
+            .part(Part::Second);
         page.begin("", "").table(table.table("rates", self.directions()));
         let last = page.begin("", "");
         for (name, rate) in self.directions() {
@@ -221,6 +229,9 @@ impl Measured {
                 rate.intervals_bytes_per_s.len()
             ));
         }
+        last.paragraph(
+            "s/GB: processor seconds for 10^9 bytes; rates are in units of 10^9, as links'.",
+        );
         let notes = self.notes.iter().map(|note| Item::new("note", note.as_str()));
         last.list(List::new(Layout::labels(0), notes));
         last.paragraph(

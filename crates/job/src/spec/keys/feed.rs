@@ -17,10 +17,13 @@ pub(super) const KEYS: &[Key] = &[
         "scale",
         Native,
         field!(scale, value::scale),
-        "share of `size`, or of a training feed's `files`, that is used, such as `0.01`; every \
-         output says so",
+        "factor of `size`, or of a training feed's `files`: `0.01` uses a part, `2` twice as much; \
+         every output says so",
     )
-    .flags(&[workload("FACTOR", "Share of the data to use; every output says it [1]")])
+    .flags(&[workload(
+        "FACTOR",
+        "Part of the data to use, or how many times as much; every output says it [1]",
+    )])
     .not_of(RANGES | REPLAY)
     .prints(REST + 6, printed::scale)
     .remark(printed::scaled)

@@ -148,17 +148,24 @@ fn answer(record: &Record, part: Part, all: &[(&JobPlan, &JobResult)]) -> Option
     let beside = others.filter(|_| unknown.is_none()).map(|others| format!("; {}", others.words()));
     let moved = plan.size_bytes.saturating_mul(u64::from(plan.threads));
     let rate = per_second(moved, whole(took));
+    let [least, most] = [f64::min, f64::max].map(|of| times.iter().copied().fold(took, of));
     let of = match times.len() {
         1 => format!("one {what}"),
-        several => format!("median of {}", many(several as u64, what)),
+        several => {
+            let several = many(several as u64, what);
+            format!("median of {several}, {} to {}", time(whole(least)), time(whole(most)))
+        }
     };
-    let took = format!("{} ({of}: {} at {})", time(whole(took)), bytes(moved), throughput(rate));
+    let figures = format!("{} ({of}: {} at {})", time(whole(took)), bytes(moved), throughput(rate));
     if let Some(why) = unknown {
-        return Some(format!("unknown: {why}; with that, a {what} took {took}"));
+        return Some(format!("unknown: {why}; with that, a {what} took {figures}"));
     }
-    let state = plan.part.map(|part| (whole_state(part), rate));
-    let state = state.filter(|(all, rate)| *all > moved && *rate > 0.0).map(|(all, rate)| {
-        let would = time(whole(float(all) * 1e9 / rate));
+    let state = plan.part.map(whole_state).filter(|all| *all > moved && rate > 0.0).map(|all| {
+        let would = |took: f64| time(whole(took * float(all) / float(moved)));
+        let would = match times.len() {
+            1 => would(took),
+            _ => format!("{} to {}", would(least), would(most)),
+        };
         let share = float(moved) / float(all) * 100.0;
         let decimals = if share < 1.0 { 2 } else { 0 };
         let share = format!("{share:.decimals$} %");
@@ -168,7 +175,7 @@ fn answer(record: &Record, part: Part, all: &[(&JobPlan, &JobResult)]) -> Option
              {would} for all; caches that fill and the rate of a longer run are not in it"
         )
     });
-    Some(format!("{words} {took}{}{}", state.unwrap_or_default(), beside.unwrap_or_default()))
+    Some(format!("{words} {figures}{}{}", state.unwrap_or_default(), beside.unwrap_or_default()))
 }
 
 /// The rule of flushes: it is about the bytes in the files, not about staged pages of memory.

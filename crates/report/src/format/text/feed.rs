@@ -174,7 +174,8 @@ fn kept_level(record: &Record, (of, plan, found, job): Feed<'_>) -> Option<Strin
     });
     let judged: Vec<(Option<bool>, String)> = judged.collect();
     let first = |kept| judged.iter().find(|(one, _)| *one == kept).map(|(_, words)| words);
-    Some(match (first(Some(false)), first(None)) {
+    let from = from_tier(plan, found);
+    let kept = match (first(Some(false)), first(None)) {
         (Some(words), _) => match others::doubt(others::of(record, of, job).as_ref(), job) {
             Some(doubt) => format!("undetermined: {doubt}; {words}"),
             None => format!("no: {words}"),
@@ -184,7 +185,18 @@ fn kept_level(record: &Record, (of, plan, found, job): Feed<'_>) -> Option<Strin
             let all: Vec<&str> = judged.iter().map(|(_, words)| words.as_str()).collect();
             format!("yes: of the {what} {}", all.join(", "))
         }
-    })
+    };
+    Some(kept + &from)
+}
+
+/// How many of the batches say nothing of storage.
+fn from_tier(plan: &FeedPlan, found: &FeedResult) -> String {
+    let Some((_, seen)) = plan.tier.zip(found.tier).filter(|(_, seen)| seen.hits > 0) else {
+        return String::new();
+    };
+    let all = float(seen.hits.saturating_add(seen.misses));
+    let share = float(seen.hits) * 100.0 / all;
+    format!("; {share:.0} % of the reads were served by the tier in CPU memory, not by storage")
 }
 
 /// The searches for the largest number of accelerators, each with its job.

@@ -328,11 +328,11 @@ fn times_words(all: &[&JobResult], wanted: u32) -> String {
         true => format!(" of {wanted}"),
         false => String::new(),
     };
-    format!(
-        "{count}{cut} times: {} each ({} to {}), {}",
-        time(mean),
-        time(took().min().unwrap_or(0)),
-        time(took().max().unwrap_or(0)),
-        throughput(rate)
-    )
+    let times = match (took().min(), took().max()) {
+        (Some(least), Some(most)) if count > 1 => {
+            format!("{} on average ({} to {})", time(mean), time(least), time(most))
+        }
+        _ => time(mean),
+    };
+    format!("{count}{cut} times: {times}, {}", throughput(rate))
 }

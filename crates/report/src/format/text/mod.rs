@@ -140,11 +140,13 @@ pub(crate) fn answers(record: &Record) -> impl Iterator<Item = Section> + use<> 
     of_feeds.into_iter().chain(checkpoint::answers(record))
 }
 
-/// The answers of all loads as the first words of a report.
-pub(crate) fn answers_in_words(record: &Record) -> Vec<String> {
+/// The answers of all loads as the first words of a report; without those of training feeds, which
+/// many records count together, if these are `counted`.
+pub(crate) fn answers_in_words(record: &Record, counted: bool) -> Vec<String> {
+    let of_feeds = if counted { Vec::new() } else { feed::answers_in_words(record) };
     let all = [
         feed::most_in_words(record),
-        feed::answers_in_words(record),
+        of_feeds,
         feed::levels_in_words(record),
         checkpoint::in_words(record),
         loads::ranges_in_words(record),

@@ -13,6 +13,16 @@ pub(super) fn cell(proof: Option<&Proof>) -> Cell {
     proof.map(of).into()
 }
 
+/// The verdicts of several loads in one cell, each once.
+pub(in crate::format) fn cell_of_all<'p>(proofs: impl Iterator<Item = Option<&'p Proof>>) -> Cell {
+    let words = |proof: Option<&Proof>| match proof {
+        Some(proof) => (proof.verdict.words.clone(), short(&proof.verdict)),
+        None => (NONE.to_owned(), NONE.to_owned()),
+    };
+    let (all, short): (Vec<String>, Vec<String>) = unique(proofs.map(words)).into_iter().unzip();
+    Cell::from(all.join("; ")).short(unique(short).join("; "))
+}
+
 fn short(verdict: &Verdict) -> String {
     let stop = match (verdict.route, verdict.source) {
         (Route::Direct, _) => return "direct".to_owned(),

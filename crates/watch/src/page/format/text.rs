@@ -169,7 +169,7 @@ fn totals(shown: &Shown<'_>, total: &PathCounters) -> Table {
     ];
     if let Some(earlier) = shown.earlier {
         let (then, took) = (earlier.snapshot.total(), earlier.seconds);
-        let last = |name: &str| format!("{name}, last {took:.1} s");
+        let last = |name: &str| format!("{name}, last {}", human_ns(took * 1e9));
         sides.push((last("read"), (total.read.since(&then.read), Some(took))));
         sides.push((last("write"), (total.write.since(&then.write), Some(took))));
     }
