@@ -28,8 +28,8 @@ fn add_netplan(text: &str, captured: &mut Captured) -> Result<(), CaptureError> 
     let mut name: Option<String> = None;
     // The key whose list stands on the lines below.
     let mut key = "";
-    // How far the interfaces of a kind are indented: so far as the first line below the kind. A text
-    // whose indentation is lost has names alone.
+    // How far the interfaces of a kind are indented: as far as the first line below the kind. A
+    // text whose indentation is lost has names alone.
     let mut depth: Option<Option<usize>> = None;
     for (index, line) in lines(text) {
         let words = line.trim();

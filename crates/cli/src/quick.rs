@@ -200,8 +200,8 @@ fn data_files_found(record: &Record, found: impl Fn(&TargetPlan) -> Option<u64>)
             format!("{line}.\nThe next run there uses them again. To remove them:\n  {remove}\n")
         }
         None => format!(
-            "{line}.\nThe next run there uses them again; {FILE_NAME} there has the names of all that \
-             gpuio made.\n"
+            "{line}.\nThe next run there uses them again; {FILE_NAME} there has the names of all \
+             that gpuio made.\n"
         ),
     })
 }

@@ -42,9 +42,9 @@ pub(crate) struct Workload {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workload")]
 pub(crate) struct WorkloadFlags {
-    /// End each run within about 30 s on this machine, if nothing else loads its storage: less data,
-    /// fewer passes, threads and seconds; what you set by other flags stays. Several values, and
-    /// --accelerators auto, are several runs. A line says what was scaled
+    /// End each run within about 30 s on this machine, if nothing else loads its storage: less
+    /// data, fewer passes, threads and seconds; what you set by other flags stays. Several values,
+    /// and --accelerators auto, are several runs. A line says what was scaled
     #[arg(long = "try")]
     pub(crate) short: bool,
     /// Run the workload for each of these values of a key of the job file, as gpuio sweep does:
