@@ -51,8 +51,9 @@ fn a_checkpoint_says_how_long_training_stops() {
     let record = checkpoint();
     // 256 MiB in 12 ms are 97.8 GiB in 4.69 s.
     let stall = "training stops for 12.0 ms (median of 2 saves, 10.0 ms to 14.0 ms: 256 MiB at \
-                 20.8 GiB/s); the run was a part, 0.26 % of 97.8 GiB: a forecast from it, at the same rate, is 3.91 s \
-                 to 5.48 s for all; caches that fill and the rate of a longer run are not in it";
+                 20.8 GiB/s); the run was a part, 0.26 % of 97.8 GiB: a forecast from it, at the \
+                 same rate, is 3.91 s to 5.48 s for all; caches that fill and the rate of a longer \
+                 run are not in it";
     let lines = [
         stall,
         "a save is in the files after another 400 ms (one drain: ",
