@@ -183,16 +183,15 @@ fn step_ns(requested: &FeedRequest, batch_samples: u64) -> Option<u64> {
     }
 }
 
-/// How a feed is verified: as requested, else samples on arrival, and written ones afterwards where
-/// they are bytes that can be told.
-pub(super) fn verify(job: &JobSpec) -> Option<VerifyMode> {
-    let writes = job.rw == Some(Rw::Write);
+/// How a feed is verified unless another way is requested: samples on arrival, and written ones
+/// afterwards where they are bytes that can be told.
+pub(super) fn verify(job: &JobSpec) -> VerifyMode {
     let is_pattern = job.fill.is_none_or(|fill| fill == Fill::Pattern);
-    let is_kept = is_pattern && job.engine.as_deref() != Some("null");
-    job.verify.or(match writes {
-        true => is_kept.then_some(VerifyMode::Pass),
-        false => Some(VerifyMode::Inline),
-    })
+    match job.rw {
+        Some(Rw::Write) if !is_pattern || job.engine.as_deref() == Some("null") => VerifyMode::Off,
+        Some(Rw::Write) => VerifyMode::Pass,
+        _ => VerifyMode::Inline,
+    }
 }
 
 /// Refuses keys that a feed can't be combined with.

@@ -9,6 +9,7 @@ use gpuio_record::{
 
 use super::defaults::{self};
 use super::facts::{Facts, Gpus};
+use super::feed;
 use super::placement::workers;
 use super::work::Work;
 use super::{
@@ -423,7 +424,8 @@ fn write_pacing(spec: &JobSpec) -> Option<Pacing> {
 }
 
 fn verify(spec: &JobSpec, read_percent: u8) -> VerifyMode {
-    match spec.verify.unwrap_or(VerifyMode::Off) {
+    let usual = if spec.is_feed() { feed::verify(spec) } else { VerifyMode::Off };
+    match spec.verify.unwrap_or(usual) {
         // A job that only reads has nothing to rewrite.
         VerifyMode::Rewrite if read_percent == 100 => VerifyMode::Pass,
         // fio checks each block that it reads.

@@ -48,8 +48,7 @@ impl<'a> Work<'a> {
         Ok(match self {
             Self::Blocks | Self::Ranges(_) => Cow::Borrowed(job),
             Self::Feed(feed) => {
-                let (threads, verify) = (Some(feed::threads(feed)), feed::verify(job));
-                Cow::Owned(JobSpec { threads, verify, ..job.clone() })
+                Cow::Owned(JobSpec { threads: Some(feed::threads(feed)), ..job.clone() })
             }
             Self::Replay(replay) => Cow::Owned(replay::on_path(job, &replay.script, path)?),
         })
