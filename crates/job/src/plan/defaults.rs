@@ -345,7 +345,11 @@ pub(super) fn direct_if_aligned(
     if mode == DirectMode::Buffered || has.is_multiple_of(alignment) {
         return Ok(chosen);
     }
-    let why = format!("{what} at multiples of {has} bytes, and O_DIRECT here needs {alignment}");
+    let at = match has {
+        1 => "at any byte".to_owned(),
+        has => format!("at multiples of {has} bytes"),
+    };
+    let why = format!("{what} {at}, and O_DIRECT here needs multiples of {alignment}");
     match job.direct {
         Some(true) => Err(PlanError::usage(job, "direct", format!("{why}; use --buffered"))),
         _ => Ok((DirectMode::Buffered, Some(why), 1)),

@@ -103,7 +103,7 @@ impl<'a> Work<'a> {
                 (ranged.alignment, format!("its {} begin or end", ranged.plan.kind.word()))
             }
             Self::Replay(replay) => {
-                (replay.script.alignment, "recorded calls begin or end".to_owned())
+                (replay.script.alignment, "a recorded call begins or ends".to_owned())
             }
         };
         defaults::direct_if_aligned(job, chosen, (alignment, &what))

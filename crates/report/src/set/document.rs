@@ -124,11 +124,14 @@ fn loads(set: &Set) -> Section {
         .title("runs");
     let heads = summary.heads.iter().enumerate().filter(|_| of_points);
     let columns = heads.fold(columns, |columns, (nth, head)| {
-        columns.figures(head.clone(), move |line| line.medians.get(nth).cloned())
+        columns.figures(head.clone(), move |line| line.medians.get(nth).cloned()).if_any()
     });
     let limited = summary.lines.iter().any(|line| line.within_limit.is_some());
     let columns = columns
-        .when(of_points, |columns| columns.figures("95 %", |line| line.interval.clone()))
+        .when(of_points, |columns| {
+            let column = columns.figures("95 %", |line| line.interval.clone()).if_any();
+            column.title("95 % interval of the mean rate")
+        })
         .when(limited, |columns| {
             columns.words("within limit", |line| {
                 let word = line.within_limit.as_deref().unwrap_or(number::NONE);

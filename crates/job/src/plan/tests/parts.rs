@@ -178,7 +178,7 @@ fn files_and_tensors_are_divided_among_threads() {
     assert_eq!(regions, wanted);
     let tensors = job("filename=/x/have8g\nranges=tensors\ngpu=0,1\npath=staged\n");
     assert_eq!((tensors.threads, tensors.direct), (2, DirectMode::Buffered));
-    assert!(tensors.direct_why.unwrap().contains("multiples of 1 bytes"));
+    assert!(tensors.direct_why.unwrap().contains("at any byte, and O_DIRECT here needs"));
     let of = |worker: usize| -> Vec<(u64, u64)> {
         let regions = tensors.workers[worker].regions.iter();
         regions.map(|region| (region.offset, region.length)).collect()
