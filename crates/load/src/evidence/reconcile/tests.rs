@@ -324,7 +324,7 @@ fn a_queue_that_does_not_reach_the_device() {
 #[test]
 fn readers_that_rest_are_no_queue_that_lacks() {
     let lines = "files=100\nsample_size=4k\nbatch_samples=10\ncompute=sleep\ncompute_time=10ms\n\
-                 engine=io_uring\ndepth=32\nreaders=4";
+                 engine=io_uring\ndepth=32\nreaders=4\nverify=off";
     let (job, mut result) = read(lines, 4096, 100_000);
     result.cache.storage = vec![disk("nvme0n1", 100_000, 100_000 * 4096)];
     let mut with = |rested_ns: u64| {
