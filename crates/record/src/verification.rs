@@ -24,6 +24,11 @@ pub struct VerifyOutcome {
     /// the file can be verified by later runs. They were not read back.
     #[serde(default)]
     pub filled_bytes: u64,
+    /// Bytes that timed writes put where others had put the same before, ramp included: a later
+    /// write that was lost leaves the bytes of the earlier one, and is not seen. Absent where there
+    /// were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeated_bytes: Option<u64>,
     /// Bytes of which those of the pass are a random sample, because the time for it was limited
     /// and ended; absent where all were checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -255,7 +255,14 @@ pub(crate) fn checked(outcome: &VerifyOutcome) -> String {
         0 => String::new(),
         filled => format!("; {} that no timed write reached were filled, unchecked", bytes(filled)),
     };
-    format!("{}, checked in {memory}{filled}", parts.join(" and "))
+    let repeated = outcome.repeated_bytes.map_or_else(String::new, |repeated| {
+        format!(
+            "; {} more were written over the same bytes: one of these writes that was lost is not \
+             seen",
+            bytes(repeated)
+        )
+    });
+    format!("{}, checked in {memory}{filled}{repeated}", parts.join(" and "))
 }
 
 /// Which data is right, and how much of it was checked, where and when. `others`: `all right`.

@@ -218,6 +218,26 @@ fn faults_in_the_verification() {
     assert!(run.err.contains(&place), "{run:#?}");
 }
 
+/// A lost write is found where no other reached its place; elsewhere the result says that it would
+/// not be.
+#[test]
+fn lost_writes_are_found_or_said_to_be_hidden() {
+    let run = |loops: u32, code| {
+        let dir = scratch();
+        let line = format!(
+            "--rw randwrite --bs 64k --size 4m --loops {loops} --directory d --verify \
+             --inject lost=5%,seed=3"
+        );
+        let text = bench(dir.path(), &line).exits(code).out;
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(run(1, 1).contains("BAD BLOCKS"), "found");
+    let hidden = "8.00 MiB more were written over the same bytes: one of these writes that was \
+                  lost is not seen";
+    let text = run(3, 0);
+    assert!(text.contains(hidden), "{text}");
+}
+
 /// A fault that was asked for and never came is said.
 #[test]
 fn faults_that_did_not_occur() {

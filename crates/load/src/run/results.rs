@@ -74,7 +74,7 @@ pub(super) fn job(parts: JobParts<'_>) -> JobResult {
         proof: None,
         failed: sums.failures.total,
         failures: sums.failures.into_record(job),
-        verify: sums.findings.map(|findings| findings.into_record(job)),
+        verify: sums.findings.map(|findings| findings.into_record(job, sums.file_leg.write_bytes)),
         between_ios_ns: sums.between_ios_ns,
         flushes: job.flush.map(|_| flushes(&sums.flushed)),
         steady,

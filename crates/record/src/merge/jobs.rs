@@ -362,6 +362,9 @@ pub(crate) fn add_verify(sum: &mut Option<VerifyOutcome>, one: Option<&VerifyOut
     sum.pass_blocks += one.pass_blocks;
     sum.pass_bytes += one.pass_bytes;
     sum.filled_bytes += one.filled_bytes;
+    if let Some(repeated) = one.repeated_bytes {
+        *sum.repeated_bytes.get_or_insert(0) += repeated;
+    }
     // Ranks may have met the same blocks.
     let both = sum.bad_blocks > 0 && one.bad_blocks > 0;
     let ((a, a_least), (b, b_least)) = (sum.different_bad(), one.different_bad());

@@ -1,6 +1,9 @@
 //! Outputs of tools that looked on, each in a text of its own, joined to the one run of the others.
 
-use super::hold::{agree, is_alike};
+use gpuio_base::document::unique;
+
+use super::hold::{CARRIES, agree, is_alike};
+use super::seen::Traffic;
 use super::{Beside, Got, Post, Run, Seen, Sight};
 
 /// Moves the tools of texts that have nothing else beside the run of the others, where there is
@@ -46,8 +49,28 @@ fn against(run: &Run, tools: &Post) -> Option<String> {
         return Some(format!("it is of host {one}, and the result of {own}"));
     }
     let got = run.got.as_ref()?;
+    if let Some(why) = elsewhere(run, got, tools) {
+        return Some(why);
+    }
     let other = tools.runs.iter().flat_map(|one| &one.beside).find(|seen| !is_of(seen, got))?;
     Some(format!("the rates of {} and of the result do not agree", other.tool))
+}
+
+/// The reason where GPUs carry so much, and none of them is one that the run names.
+fn elsewhere(run: &Run, got: &Got, tools: &Post) -> Option<String> {
+    let targets = &run.asked.as_ref().filter(|asked| !asked.gpus.is_empty())?.gpus;
+    let rate = got.rate?;
+    let seen = tools.runs.iter().flat_map(|one| &one.beside);
+    let traffic = seen.filter_map(|seen| match &seen.sight {
+        Sight::Gpus(gpus) => Some(gpus),
+        _ => None,
+    });
+    let carries = |gpu: &&Traffic| gpu.received.max(gpu.sent) >= CARRIES * rate;
+    let carrying: Vec<u32> = traffic.flatten().filter(carries).map(|gpu| gpu.gpu).collect();
+    let names = |gpus: &[u32]| unique(gpus.iter().map(|gpu| format!("GPU {gpu}"))).join(" and ");
+    (!carrying.is_empty() && !carrying.iter().any(|gpu| targets.contains(gpu))).then(|| {
+        format!("the traffic is of {}, and the run's GPU is {}", names(&carrying), names(targets))
+    })
 }
 
 /// Whether the figures of a tool may be of a result.
@@ -105,6 +128,10 @@ mod tests {
             ([("a", RUN), ("b", &*disk(900))], "the rates of iostat and of the result do not"),
             ([("a", RUN), ("b", &*DMON.replace("dgx2", "dgx3"))], "of host dgx3"),
             ([("a", &*RUN.repeat(2)), ("b", DMON)], "2 results it may be of"),
+            (
+                [("a", &*RUN.replace("-d 12", "-d 2")), ("b", DMON)],
+                "the traffic is of GPU 0 and GPU 12, and the run's GPU is GPU 2",
+            ),
         ] {
             let all = said(&texts);
             let left = all.iter().find(|one| one.about == About::LeftOut);

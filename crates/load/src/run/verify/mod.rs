@@ -86,7 +86,12 @@ impl Findings {
         }
     }
 
-    pub(super) fn into_record(self, job: &JobPlan) -> VerifyOutcome {
+    /// `written_bytes`: those of all timed writes.
+    pub(super) fn into_record(self, job: &JobPlan, written_bytes: u64) -> VerifyOutcome {
+        // All that was reached is read back, unless something failed or ended it.
+        let reached = if self.sampled { self.of_bytes } else { self.pass.1 };
+        let is_whole = job.reads_writes_back() && self.complete && self.failures.total == 0;
+        let repeated = written_bytes.saturating_sub(reached);
         VerifyOutcome {
             subject: VerifySubject::of(job),
             timed_blocks: self.timed.0,
@@ -95,6 +100,7 @@ impl Findings {
             pass_bytes: self.pass.1,
             // A rewritten range is read back whole.
             filled_bytes: if job.reads_writes_back() { self.filled } else { 0 },
+            repeated_bytes: (is_whole && repeated > 0).then_some(repeated),
             sample_of_bytes: self.sampled.then_some(self.of_bytes),
             checked_in: VerifyOutcome::place(job).into(),
             bad_blocks: self.bad_blocks,

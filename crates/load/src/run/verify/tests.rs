@@ -101,7 +101,7 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
     let mut all = some(10, true);
     all.merge(some(10, true));
     let job = job("filename=/x\nsize=1m\nbs=4k");
-    let outcome = all.clone().into_record(&job);
+    let outcome = all.clone().into_record(&job, 0);
     assert_eq!((outcome.timed_blocks, outcome.timed_bytes), (2, 8192));
     assert_eq!((outcome.pass_blocks, outcome.pass_bytes), (20, 20 * 4096));
     assert_eq!((outcome.bad_blocks, outcome.bad_words, outcome.failed), (20, 60, 2));
@@ -114,18 +114,18 @@ fn findings_of_workers_add_up_and_the_first_mismatches_are_kept() {
     assert_eq!((path.as_str(), *offset, *times), ("/x", 8192, 2));
     assert_eq!(outcome.injected.eio, 20);
     all.merge(some(0, false));
-    assert!(!all.into_record(&job).complete, "one that was cut short");
+    assert!(!all.into_record(&job, 0).complete, "one that was cut short");
 }
 
 #[test]
 fn where_blocks_were_checked_is_reported() {
-    let words = |lines: &str| Findings::default().into_record(&job(lines)).checked_in;
+    let words = |lines: &str| Findings::default().into_record(&job(lines), 0).checked_in;
     assert_eq!(words("path=host"), "host memory, by the CPU");
     assert_eq!(words("path=staged"), "GPU memory, by a kernel");
     assert_eq!(words("path=staged\nmemory=pinned"), "host memory, by the CPU");
     let mut software = job("path=staged\nmemory=vmm");
     software.gpus[0].software = true;
-    let checked_in = Findings::default().into_record(&software).checked_in;
+    let checked_in = Findings::default().into_record(&software, 0).checked_in;
     assert_eq!(checked_in, "software GPU memory, by the kernel's software twin");
 }
 

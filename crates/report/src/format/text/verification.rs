@@ -59,6 +59,9 @@ fn add(sums: &mut Vec<VerifyOutcome>, outcome: &VerifyOutcome) {
             sum.pass_blocks += outcome.pass_blocks;
             sum.pass_bytes += outcome.pass_bytes;
             sum.filled_bytes += outcome.filled_bytes;
+            if let Some(repeated) = outcome.repeated_bytes {
+                *sum.repeated_bytes.get_or_insert(0) += repeated;
+            }
             sum.sample_of_bytes = match (sum.sample_of_bytes, outcome.sample_of_bytes) {
                 (None, None) => None,
                 // A pass that was not cut short is a sample of itself.

@@ -25,6 +25,7 @@ use gpuio_record::facts::Machine;
 use crate::post::{About, Post, Run, Statement, short};
 pub(in crate::post) use beside::{agree, is_alike};
 pub(crate) use own::contradictions;
+pub(in crate::post) use path::CARRIES;
 pub(in crate::post) use path::sets_mode;
 pub(crate) use words::rate_of;
 

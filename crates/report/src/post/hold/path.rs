@@ -13,7 +13,7 @@ use gpuio_record::facts::{Fact, Machine};
 
 /// Traffic above this share of a run's rate carries its bytes: headers add a quarter at most, and
 /// dmon's samples of 20 ms scatter.
-const CARRIES: f64 = 0.5;
+pub(in crate::post) const CARRIES: f64 = 0.5;
 
 pub(super) fn path(post: &Post, known: &[Known<'_>]) -> Vec<Statement> {
     let mut all = Vec::new();

@@ -190,6 +190,7 @@ pub(crate) fn staged_in_trouble() -> Record {
     read.verify = Some(VerifyOutcome {
         subject: VerifySubject::Unspecified,
         filled_bytes: 0,
+        repeated_bytes: None,
         timed_blocks: 16,
         timed_bytes: 16 << 20,
         pass_blocks: 1500,
